@@ -1,0 +1,30 @@
+# Flags for every target. Numerics first: the compiler may neither contract a*b+c nor reassociate, because kernels
+# promise the same bits on every instruction set (docs/numerics.md).
+add_library(candor_compiler INTERFACE)
+target_compile_options(
+  candor_compiler
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wno-sign-conversion
+            -Wnon-virtual-dtor
+            -Werror
+            -ffp-contract=off
+            -fno-fast-math)
+if(CANDOR_SANITIZE)
+  target_compile_options(candor_compiler INTERFACE -fsanitize=${CANDOR_SANITIZE} -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(candor_compiler INTERFACE -fsanitize=${CANDOR_SANITIZE})
+  # GCC's value-range warnings misfire in instrumented code.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(candor_compiler INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow
+                                                     -Wno-array-bounds)
+  endif()
+endif()
+
+find_program(CANDOR_CCACHE ccache)
+if(CANDOR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CANDOR_CCACHE})
+endif()

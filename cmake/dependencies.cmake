@@ -1,0 +1,13 @@
+# Debian packages; docs/dependencies.md says why each was chosen.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+if(CANDOR_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

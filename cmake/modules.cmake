@@ -1,0 +1,26 @@
+# candor_module(NAME SOURCES … [DEPENDS …] [PRIVATE …]): one static library for one folder of src/. DEPENDS are the
+# modules above it and the packages its headers need; PRIVATE are packages only its sources need.
+function(candor_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  set(target candor_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(candor::${name} ALIAS ${target})
+  target_include_directories(
+    ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                     $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:candor_compiler> ${ARG_PRIVATE})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY CANDOR_MODULES ${target})
+endfunction()
+
+# candor_test(NAME SOURCES … DEPENDS … [LABELS …]): one GoogleTest program; each TEST is one CTest test.
+function(candor_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} candor_compiler GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  # Reference data lies beside the checkout where it is present; tests that need it skip where it is not.
+  target_compile_definitions(${name} PRIVATE CANDOR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             CANDOR_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
