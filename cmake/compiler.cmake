@@ -1,5 +1,6 @@
 # Flags for every target. Numerics first: the compiler may neither contract a*b+c nor reassociate, because kernels
 # promise the same bits on every instruction set (docs/numerics.md).
+option(CANDOR_WARNINGS_AS_ERRORS "Warnings are errors" ON)
 add_library(candor_compiler INTERFACE)
 target_compile_options(
   candor_compiler
@@ -10,9 +11,11 @@ target_compile_options(
             -Wconversion
             -Wno-sign-conversion
             -Wnon-virtual-dtor
-            -Werror
             -ffp-contract=off
             -fno-fast-math)
+if(CANDOR_WARNINGS_AS_ERRORS)
+  target_compile_options(candor_compiler INTERFACE -Werror)
+endif()
 if(CANDOR_SANITIZE)
   target_compile_options(candor_compiler INTERFACE -fsanitize=${CANDOR_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)
@@ -22,6 +25,9 @@ if(CANDOR_SANITIZE)
     target_compile_options(candor_compiler INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow
                                                      -Wno-array-bounds)
   endif()
+endif()
+if(CANDOR_FUZZ)
+  target_compile_options(candor_compiler INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 find_program(CANDOR_CCACHE ccache)

@@ -22,5 +22,20 @@ function(candor_test name)
   # Reference data lies beside the checkout where it is present; tests that need it skip where it is not.
   target_compile_definitions(${name} PRIVATE CANDOR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              CANDOR_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared")
+  # Tests with this label run under ThreadSanitizer too, and are all that is built there.
+  if("threads" IN_LIST ARG_LABELS)
+    if(NOT TARGET threaded_tests)
+      add_custom_target(threaded_tests)
+    endif()
+    add_dependencies(threaded_tests ${name})
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
+
+# candor_fuzz(NAME SOURCES … DEPENDS …): one libFuzzer target; scripts/checks/fuzz runs all there are.
+function(candor_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} candor_compiler)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
 endfunction()
