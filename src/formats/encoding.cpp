@@ -49,6 +49,8 @@ constexpr std::array kEncodings = std::to_array<EncodingInfo>({
     {Encoding::tq1_0, "tq1_0", 256, 54},
     {Encoding::tq2_0, "tq2_0", 256, 66},
     {Encoding::mxfp4, "mxfp4", 32, 17},
+    {Encoding::a8_32, "a8_32", 32, 40},
+    {Encoding::a8_256, "a8_256", 256, 292},
 });
 
 constexpr bool in_enum_order() {
@@ -60,9 +62,13 @@ static_assert(in_enum_order());
 
 }  // namespace
 
-const EncodingInfo& info(Encoding encoding) { return kEncodings[static_cast<std::size_t>(encoding)]; }
+const EncodingInfo& info(Encoding encoding) {
+  return kEncodings[static_cast<std::size_t>(encoding)];
+}
 
-std::string_view to_string(Encoding encoding) { return info(encoding).name; }
+std::string_view to_string(Encoding encoding) {
+  return info(encoding).name;
+}
 
 std::optional<Encoding> parse_encoding(std::string_view name) {
   const auto found =

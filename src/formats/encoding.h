@@ -1,5 +1,6 @@
-// Encodings: which bytes hold a value. A precision (f16, f32) is the logical dtype of the execution schema; an encoding is
-// the layout of a weight, a slot or a cache. Sizes and names are ggml's where a type is ggml's (gguf-py/gguf/constants.py).
+// Encodings: which bytes hold a value. A precision (f16, f32) is the logical dtype of the execution schema; an encoding
+// is the layout of a weight, a slot or a cache. Sizes and names are ggml's where a type is ggml's
+// (gguf-py/gguf/constants.py).
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,9 @@ enum class Encoding : std::uint8_t {
   tq1_0,
   tq2_0,
   mxfp4,
+  a8_32,  ///< activations, never a file's: written by the quantize kernels. A row is all its int8 values, then for each
+          ///< block of 32 a float32 scale, then for each block an int32 sum of its values
+  a8_256,  ///< the same with blocks of 256: values, float32 scales, then an int16 sum for every 16 values
 };
 
 struct EncodingInfo {
@@ -61,7 +65,8 @@ struct EncodingInfo {
 [[nodiscard]] std::string_view to_string(Encoding encoding);
 [[nodiscard]] std::optional<Encoding> parse_encoding(std::string_view name);
 
-/// Bytes of `elements` elements in one row. Throws Error(format), naming `what`, if they are not whole blocks or overflow.
+/// Bytes of `elements` elements in one row. Throws Error(format), naming `what`, if they are not whole blocks or
+/// overflow.
 [[nodiscard]] std::uint64_t encoded_bytes(Encoding encoding, std::uint64_t elements, std::string_view what);
 
 }  // namespace candor
