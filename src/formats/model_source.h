@@ -48,15 +48,16 @@ class ModelSource {
   [[nodiscard]] const std::optional<std::string>& tokenizer_json() const { return tokenizer_json_; }
   [[nodiscard]] const std::optional<std::string>& tokenizer_config() const { return tokenizer_config_; }
   [[nodiscard]] const std::optional<std::string>& sentencepiece_model() const { return sentencepiece_model_; }
-  /// The Jinja source of the chat template: tokenizer_config.json's, chat_template.jinja, an artifact's, or GGUF's
+  /// The Jinja source of the chat template: chat_template.jinja, else tokenizer_config.json's, an artifact's, or GGUF's
   /// tokenizer.chat_template (several named templates: "default").
   [[nodiscard]] const std::optional<std::string>& chat_template() const { return chat_template_; }
 
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return tensors_; }
-  /// The tensor of that name, or nullptr. Constant time.
+  /// The tensor of that name, or nullptr. Logarithmic in the number of tensors.
   [[nodiscard]] const TensorInfo* find(std::string_view name) const;
 
-  /// A tensor's bytes when they lie in one piece. Throws Error(internal) if it has several extents.
+  /// A tensor's bytes when they lie in one piece; no alignment is promised, so read through memcpy or unaligned loads.
+  /// Throws Error(internal) if it has several extents.
   [[nodiscard]] std::span<const std::byte> bytes(const TensorInfo& tensor) const;
   /// Copies a tensor's bytes, from however many extents; `out` has tensor.bytes bytes.
   void copy_bytes(const TensorInfo& tensor, std::span<std::byte> out) const;
@@ -64,7 +65,8 @@ class ModelSource {
   [[nodiscard]] const std::vector<MappedFile>& files() const { return files_; }
 
  private:
-  friend class ModelSourceBuilder;  // model_source.cpp: the readers fill the fields, then check extents and names
+  friend class ModelSourceBuilder;  // model_source_builder.h: readers fill the fields, then extents and names are
+                                    // checked
 
   SourceFormat format_ = SourceFormat::gguf;
   std::filesystem::path path_;
