@@ -33,7 +33,7 @@ build_preset() {
 test_preset() {
   local preset=$1 log=build/$1.tests.log status=0
   shift
-  ctest --preset "$preset" --parallel "$jobs" --no-tests=error --output-junit "$PWD/$results/$preset.xml" "$@" \
+  ctest --preset "$preset" --parallel "$jobs" --no-label-summary --no-tests=error --output-junit "$PWD/$results/$preset.xml" "$@" \
     >"$log" 2>&1 || status=$?
   if ((status)); then
     grep -vE '^ +Start |  Passed  ' "$log" | head -n 400

@@ -6,36 +6,60 @@ namespace candor {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::usage: return "usage";
-    case ErrorCode::not_found: return "not_found";
-    case ErrorCode::io: return "io";
-    case ErrorCode::format: return "format";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::plan: return "plan";
-    case ErrorCode::integrity: return "integrity";
-    case ErrorCode::resource: return "resource";
-    case ErrorCode::text: return "text";
-    case ErrorCode::device: return "device";
-    case ErrorCode::cancelled: return "cancelled";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::usage:
+      return "usage";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::format:
+      return "format";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::plan:
+      return "plan";
+    case ErrorCode::integrity:
+      return "integrity";
+    case ErrorCode::resource:
+      return "resource";
+    case ErrorCode::text:
+      return "text";
+    case ErrorCode::device:
+      return "device";
+    case ErrorCode::cancelled:
+      return "cancelled";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }
 
 int exit_status(ErrorCode code) {
   switch (code) {
-    case ErrorCode::usage: return 2;
-    case ErrorCode::not_found: return 3;
-    case ErrorCode::io: return 3;
-    case ErrorCode::format: return 4;
-    case ErrorCode::unsupported: return 5;
-    case ErrorCode::plan: return 6;
-    case ErrorCode::integrity: return 7;
-    case ErrorCode::resource: return 8;
-    case ErrorCode::text: return 9;
-    case ErrorCode::device: return 10;
-    case ErrorCode::cancelled: return 130;
-    case ErrorCode::internal: return 1;
+    case ErrorCode::usage:
+      return 2;
+    case ErrorCode::not_found:
+      return 3;
+    case ErrorCode::io:
+      return 3;
+    case ErrorCode::format:
+      return 4;
+    case ErrorCode::unsupported:
+      return 5;
+    case ErrorCode::plan:
+      return 6;
+    case ErrorCode::integrity:
+      return 7;
+    case ErrorCode::resource:
+      return 8;
+    case ErrorCode::text:
+      return 9;
+    case ErrorCode::device:
+      return 10;
+    case ErrorCode::cancelled:
+      return 130;
+    case ErrorCode::internal:
+      return 1;
   }
   return 1;
 }

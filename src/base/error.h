@@ -1,6 +1,6 @@
 // Errors. Every failure a user can cause is a candor::Error: a code, and a message that names the field, the value and
-// the remedy. Not a goal: recovering inside a layer; errors travel to the caller unchanged. Asserts are only for what no
-// input can cause.
+// the remedy. Not a goal: recovering inside a layer; errors travel to the caller unchanged. Asserts are only for what
+// no input can cause.
 #pragma once
 
 #include <fmt/format.h>

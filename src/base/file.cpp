@@ -107,7 +107,9 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   register_map(data_, size_, path.string());
 }
 
-MappedFile::~MappedFile() { release(); }
+MappedFile::~MappedFile() {
+  release();
+}
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

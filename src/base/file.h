@@ -1,5 +1,5 @@
-// Files: read-only maps that report a file shrinking under them, whole-file reads with a cap, and writes that are either
-// complete or absent. Not a goal: streaming reads; models are mapped.
+// Files: read-only maps that report a file shrinking under them, whole-file reads with a cap, and writes that are
+// either complete or absent. Not a goal: streaming reads; models are mapped.
 #pragma once
 
 #include <cstddef>

@@ -34,13 +34,15 @@ void Progress::draw(std::uint64_t done) {
   constexpr int kWidth = 30;
   const double share = total_ ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total_)) : 0.0;
   const int filled = static_cast<int>(share * kWidth);
-  std::string line = fmt::format("\r\x1b[K{} [{}{}] {:3.0f}%", label_, std::string(static_cast<std::size_t>(filled), '#'),
-                                 std::string(static_cast<std::size_t>(kWidth - filled), ' '), share * 100);
+  std::string line =
+      fmt::format("\r\x1b[K{} [{}{}] {:3.0f}%", label_, std::string(static_cast<std::size_t>(filled), '#'),
+                  std::string(static_cast<std::size_t>(kWidth - filled), ' '), share * 100);
   if (bytes_) {
     const double seconds = std::chrono::duration<double>(last_ - started_).count();
     constexpr double kMiB = 1 << 20;
-    line += fmt::format("  {:.0f}/{:.0f} MiB  {:.0f} MiB/s", static_cast<double>(done) / kMiB,
-                        static_cast<double>(total_) / kMiB, seconds > 0 ? static_cast<double>(done) / kMiB / seconds : 0.0);
+    line +=
+        fmt::format("  {:.0f}/{:.0f} MiB  {:.0f} MiB/s", static_cast<double>(done) / kMiB,
+                    static_cast<double>(total_) / kMiB, seconds > 0 ? static_cast<double>(done) / kMiB / seconds : 0.0);
   } else {
     line += fmt::format("  {}/{}", done, total_);
   }
@@ -49,6 +51,8 @@ void Progress::draw(std::uint64_t done) {
   drawn_ = true;
 }
 
-bool is_styled_terminal(int descriptor) { return ::isatty(descriptor) == 1 && std::getenv("NO_COLOR") == nullptr; }
+bool is_styled_terminal(int descriptor) {
+  return ::isatty(descriptor) == 1 && std::getenv("NO_COLOR") == nullptr;
+}
 
 }  // namespace candor

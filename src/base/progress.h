@@ -1,5 +1,5 @@
-// Progress of long work on the terminal: one line on standard error, redrawn a few times a second, and nothing at all when
-// standard error is not a terminal.
+// Progress of long work on the terminal: one line on standard error, redrawn a few times a second, and nothing at all
+// when standard error is not a terminal.
 #pragma once
 
 #include <chrono>

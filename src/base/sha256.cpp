@@ -24,7 +24,9 @@ Sha256& Sha256::update(std::span<const std::byte> data) {
   return *this;
 }
 
-Sha256& Sha256::update(std::string_view text) { return update(std::as_bytes(std::span(text))); }
+Sha256& Sha256::update(std::string_view text) {
+  return update(std::as_bytes(std::span(text)));
+}
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
@@ -35,7 +37,11 @@ std::string Sha256::hex() {
   return out;
 }
 
-std::string sha256_hex(std::string_view text) { return Sha256().update(text).hex(); }
-std::string sha256_hex(std::span<const std::byte> data) { return Sha256().update(data).hex(); }
+std::string sha256_hex(std::string_view text) {
+  return Sha256().update(text).hex();
+}
+std::string sha256_hex(std::span<const std::byte> data) {
+  return Sha256().update(data).hex();
+}
 
 }  // namespace candor

@@ -7,8 +7,8 @@
 namespace candor {
 namespace {
 
-/// Rounds a worker spins for the next loop before it sleeps: a decode step issues a loop every few tens of microseconds,
-/// and waking a sleeping thread costs more than that.
+/// Rounds a worker spins for the next loop before it sleeps: a decode step issues a loop every few tens of
+/// microseconds, and waking a sleeping thread costs more than that.
 constexpr int kSpins = 20'000;
 
 void pause() {
@@ -60,7 +60,8 @@ void ThreadPool::run(std::uint32_t chunks, const void* context, Function functio
   }
   wake_.notify_all();
   take_chunks(0);
-  // Every worker reports in before the loop ends, so none can still read this loop's fields when the next one sets them.
+  // Every worker reports in before the loop ends, so none can still read this loop's fields when the next one sets
+  // them.
   for (int spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < kSpins) {
       pause();
