@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "formats/encoding.h"
+#include "kernels/batch.h"
 
 namespace candor::cpu {
 
@@ -40,35 +41,6 @@ struct Weight {
   std::uint64_t rows = 0;  ///< output features
   std::uint64_t cols = 0;  ///< input features
   Encoding encoding = Encoding::f32;
-};
-
-/// How a sequence's next token is drawn. Temperature 0 is greedy, and then only the penalty applies.
-struct SamplerParameters {
-  float temperature = 0;
-  std::uint32_t top_k = 0;               ///< 0: off
-  float top_p = 1;                       ///< 1: off
-  float min_p = 0;                       ///< 0: off
-  float repetition_penalty = 1;          ///< 1: off (CTRL, Keskar et al. 2019: logits > 0 divided, others multiplied)
-  std::uint32_t repetition_window = 64;  ///< tokens looked back on
-  std::uint64_t seed = 0;
-  std::uint64_t sequence = 0;  ///< with seed and position, the counter of Philox 4×32-10
-};
-
-/// Rows of one batch that belong to one sequence, in order of position.
-struct Segment {
-  std::uint32_t first_row = 0;
-  std::uint32_t rows = 0;
-  std::uint32_t first_position = 0;         ///< position in its sequence of the first row
-  const std::uint32_t* kv_pages = nullptr;  ///< the sequence's page table: position p lies in page kv_pages[p / page]
-  const SamplerParameters* sampler = nullptr;
-  std::span<const std::uint32_t> history;  ///< the sequence's tokens up to and including its last row
-};
-
-/// The rows being computed: `tokens` and `positions` have one entry a row; segments cover all rows, in order.
-struct Batch {
-  std::span<const std::uint32_t> tokens;
-  std::span<const std::uint32_t> positions;
-  std::span<const Segment> segments;
 };
 
 /// One layer's KV cache: `pages` pages of `page_positions` positions. What lies in a page is the attention kernel's own

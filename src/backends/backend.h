@@ -1,0 +1,59 @@
+// What a backend does for the runtime: answers how large a kernel's memory is while a Program is laid out, takes the
+// Program and its weights once, and then runs a phase of it over a batch. Not a goal: choosing a kernel or noticing a
+// model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backends/program.h"
+#include "base/json.h"
+#include "kernels/batch.h"
+
+namespace candor {
+
+struct WeightLayout {
+  std::string name;  ///< empty: the kernel reads the stored bytes
+  std::uint64_t bytes = 0;
+};
+
+/// Called after an instruction ran; its result may be read with Backend::read_value until the next one runs.
+using InstructionObserver = std::function<void(const Instruction&)>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Device, instruction set, threads: what a receipt records.
+  [[nodiscard]] virtual Json describe() const = 0;
+
+  /// The following throw Error(plan) if the backend has no such kernel.
+  [[nodiscard]] virtual WeightLayout weight_layout(const Instruction& user, Encoding encoding, std::uint64_t rows,
+                                                   std::uint64_t cols) const = 0;
+  [[nodiscard]] virtual std::uint64_t kv_page_bytes(const Instruction& attention, std::uint32_t positions,
+                                                    Encoding encoding) const = 0;
+  [[nodiscard]] virtual std::uint64_t scratch_bytes(const Instruction& instruction, std::uint32_t src_cols,
+                                                    std::uint32_t dst_cols, const ProgramLimits& limits) const = 0;
+
+  /// Bytes of `tensor` as stored; they stay valid as long as the backend.
+  using WeightSource = std::function<std::span<const std::byte>(std::string_view tensor)>;
+  /// Allocates and loads everything the Program names. `progress` is called with bytes done.
+  virtual void load(Program program, const WeightSource& weights,
+                    const std::function<void(std::uint64_t)>& progress) = 0;
+
+  /// Runs a phase. `observer` may be null.
+  virtual void run(Phase phase, const Batch& batch, const InstructionObserver* observer) = 0;
+
+  /// The rows of a value of the last run, densely packed (cols elements a row); throws Error(internal) for a value that
+  /// was overwritten by then.
+  virtual void read_value(Phase phase, std::uint32_t value, std::span<std::byte> out) const = 0;
+  [[nodiscard]] virtual std::uint32_t value_rows(Phase phase, std::uint32_t value) const = 0;
+};
+
+}  // namespace candor

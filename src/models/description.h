@@ -1,0 +1,61 @@
+// What a family file makes of a configuration: the architecture's numbers, the tensors it expects, and the steps of its
+// forward pass with slots, operands, weights and constants, but without kernels. Kernel rules add those (manifest.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "formats/model_source.h"
+
+namespace candor::models {
+
+/// A step without a kernel. `op` is the role of the step, `operation` what its kernel must do.
+struct StepDraft {
+  std::string section;  ///< preLayer, layer, postLayer, sampling
+  std::string op;
+  std::string operation;
+  std::string src = "state";
+  std::string dst = "state";
+  Json inputs = Json::object();       ///< operand → slot
+  Json weights;                       ///< a tensor's name with {L} for the layer, or an object of several
+  Json constants = Json::object();    ///< all of the operation's
+  std::vector<std::uint32_t> layers;  ///< empty: all
+};
+
+struct ExpectedTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+};
+
+struct ModelDescription {
+  std::string family;
+  std::string model_type;              ///< "transformer", as artifacts write it
+  Json architecture = Json::object();  ///< numLayers, hiddenSize, intermediateSize, numAttentionHeads, …
+  Json inference = Json::object();  ///< facts for people and other readers: attention, normalization, ffn, rope, output
+  std::uint32_t layers = 0;
+  std::uint64_t vocabulary = 0;
+  std::uint64_t max_positions = 0;
+  std::vector<std::uint32_t> stop_tokens;
+  std::vector<StepDraft> steps;
+  std::vector<ExpectedTensor> tensors;
+  std::vector<std::string> ignored_tensors;  ///< present in some files and not part of the computation
+};
+
+/// A family: which configurations it reads, and how. One file each, listed in family.cpp.
+struct Family {
+  std::string_view name;
+  std::vector<std::string_view> model_types;         ///< `model_type` of config.json
+  std::vector<std::string_view> gguf_architectures;  ///< `general.architecture` of GGUF
+  ModelDescription (*describe)(const ModelSource& source) = nullptr;
+};
+
+[[nodiscard]] const std::vector<Family>& families();
+
+/// Finds the family of a GGUF file or Hugging Face folder, describes the model and checks its tensors. Throws
+/// Error(unsupported) for an unknown family, with those known; Error(format) listing missing, unexpected and mis-shaped
+/// tensors.
+[[nodiscard]] ModelDescription describe(const ModelSource& source);
+
+}  // namespace candor::models

@@ -1,0 +1,29 @@
+// Manifest generation: a family's steps and a kernel path's rules become complete execution steps, each with its
+// kernel, pinned by digest. Where layers store a weight in different encodings, a step becomes several with disjoint
+// layers. Where a kernel reads quantized activations, a quantize step is inserted. Nothing is chosen after this.
+#pragma once
+
+#include "base/json.h"
+#include "formats/model_source.h"
+#include "kernels/kernel_rules.h"
+#include "kernels/registry.h"
+#include "models/description.h"
+
+namespace candor::models {
+
+struct ManifestInput {
+  const ModelSource& source;
+  const ModelDescription& description;
+  const kernels::KernelRules& rules;
+  const kernels::KernelRegistry& registry;
+};
+
+/// manifest.json's content: version, modelId, modelType, quantization, architecture, inference {schema, facts,
+/// sessionDefaults, execution {steps, policies}}, tensors (shape, dtype, role; where their bytes lie is the artifact
+/// writer's to add), eos_token_id. Throws Error(plan) if the rules have no kernel for a step.
+[[nodiscard]] Json make_manifest(const ManifestInput& input);
+
+/// A name as artifacts write it: lower case, characters outside [a-z0-9_-] as single dashes, at most 64.
+[[nodiscard]] std::string model_id(std::string_view name);
+
+}  // namespace candor::models

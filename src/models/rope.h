@@ -1,0 +1,30 @@
+// Rotary position embedding as a table. Whatever a configuration says about scaling (Su et al. 2021; linear; Llama 3.1;
+// YaRN, Peng et al. 2023) ends as inverse frequencies and one factor on cosine and sine, and the plan carries just
+// these.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace candor::models {
+
+struct RopeTable {
+  std::vector<float> inverse_frequencies;  ///< one a rotated pair; angle = position × frequency
+  double attention_scale = 1;              ///< multiplies cosine and sine
+};
+
+struct RopeSettings {
+  double theta = 10000;
+  std::uint64_t rotary_dim = 0;     ///< rotated dimensions of a head, even
+  std::uint64_t max_positions = 0;  ///< max_position_embeddings
+  const Json* scaling = nullptr;    ///< rope_scaling or rope_parameters, null for none
+};
+
+/// Throws Error(unsupported) for an unknown scaling type or an unknown key, Error(format) for a wrong value.
+[[nodiscard]] RopeTable rope_table(const RopeSettings& settings, std::string_view label);
+
+}  // namespace candor::models
