@@ -1,0 +1,365 @@
+// Encoding of K-quants: a search for the smallest squared error. Each sub-block is fitted alone, over a range of step
+// sizes with a least-squares refit of each; then the shared scales d and dmin, the integer scales of the sub-blocks and
+// the codes are improved in turn while the block's error falls. All weights count the same (no |x| weighting), since
+// nothing is known of the inputs. Sums run in eight lanes, in an order that no compiler may change.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "formats/quant/blocks.h"
+
+namespace candor::quant {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr float kLargestHalf = 65504.0f;
+
+/// The nearest integer, halves to even, for |value| < 2^22.
+float round_even(float value) {
+  constexpr float kShift = 0x1.8p23f;
+  return (value + kShift) - kShift;
+}
+
+/// NaN gives `low`.
+float clamp(float value, float low, float high) {
+  value = value > low ? value : low;
+  return value < high ? value : high;
+}
+
+float reciprocal_or_zero(float value) {
+  return value != 0.0f ? 1.0f / value : 0.0f;
+}
+
+float add_lanes(const float* lanes) {
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+template <int N>
+float sum(const float* a) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < N; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane];
+  return add_lanes(lanes);
+}
+
+template <int N>
+float dot(const float* a, const float* b) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < N; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
+  return add_lanes(lanes);
+}
+
+/// Codes of x ≈ scale · code − min.
+template <int N>
+void choose_codes(const float* x, float scale, float min, float low, float high, float* codes) {
+  const float inverse = reciprocal_or_zero(scale);
+  for (int i = 0; i < N; ++i) codes[i] = round_even(clamp((x[i] + min) * inverse, low, high));
+}
+
+template <int N>
+float squared_error(const float* x, const float* codes, float scale, float min) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < N; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const float difference = scale * codes[i + lane] - min - x[i + lane];
+      lanes[lane] += difference * difference;
+    }
+  }
+  return add_lanes(lanes);
+}
+
+/// The binary16 nearest to a scale, kept finite.
+float to_half(float value) {
+  return f16_to_f32(f32_to_f16(clamp(value, -kLargestHalf, kLargestHalf)));
+}
+
+// ---- q4_k and q5_k: x ≈ d·s·code − dmin·m, codes 0 … top, s and m 0 … 63 -------------------------------------------
+
+constexpr int kSub = 32;
+constexpr int kSubs = 8;
+constexpr float kTopScale = 63.0f;
+
+struct Affine {
+  float scale = 0;
+  float min = 0;  ///< not negative
+};
+
+/// The least-squares scale and minimum for these codes.
+Affine refit(const float* x, const float* codes, float sum_x) {
+  const float sum_c = sum<kSub>(codes);
+  const float sum_cc = dot<kSub>(codes, codes);
+  const float sum_xc = dot<kSub>(x, codes);
+  const float determinant = kSub * sum_cc - sum_c * sum_c;
+  if (!(determinant > 0.0f)) return {};
+  const float min = (sum_c * sum_xc - sum_cc * sum_x) / determinant;
+  if (min >= 0.0f) return {(kSub * sum_xc - sum_x * sum_c) / determinant, min};
+  return {sum_xc / sum_cc, 0.0f};
+}
+
+/// Fits one sub-block with unquantized scale and minimum.
+Affine fit_affine(const float* x, float top) {
+  const auto [least, most] = std::minmax_element(x, x + kSub);
+  const float low = std::min(*least, 0.0f);
+  if (!(*most > low)) return {0.0f, -low};
+  const float sum_x = sum<kSub>(x);
+  Affine best{(*most - low) / top, -low};
+  std::array<float, kSub> codes;
+  choose_codes<kSub>(x, best.scale, best.min, 0, top, codes.data());
+  float best_error = squared_error<kSub>(x, codes.data(), best.scale, best.min);
+  const auto improve = [&](Affine start, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      choose_codes<kSub>(x, start.scale, start.min, 0, top, codes.data());
+      const Affine fit = refit(x, codes.data(), sum_x);
+      if (!(fit.scale > 0.0f)) return;
+      const float error = squared_error<kSub>(x, codes.data(), fit.scale, fit.min);
+      if (error < best_error) {
+        best_error = error;
+        best = fit;
+      }
+      start = fit;
+    }
+  };
+  constexpr int kSteps = 14;
+  for (int step = -kSteps; step <= kSteps; ++step)
+    improve({(*most - low) / (top + 0.1f * static_cast<float>(step)), -low}, 1);
+  improve(best, 3);
+  return best;
+}
+
+struct AffineBlock {
+  float d = 0;
+  float dmin = 0;
+  std::array<float, kSubs> scale{};  ///< integers 0 … 63
+  std::array<float, kSubs> min{};    ///< integers 0 … 63
+  std::array<float, kSuper> codes{};
+  float error = 0;
+};
+
+/// Chooses the integer scale and minimum of one sub-block near the wanted ones, and its codes; returns the error.
+float settle_sub(const float* x, float top, Affine wanted, AffineBlock& block, int sub) {
+  const float near_scale =
+      clamp(round_even(clamp(wanted.scale * reciprocal_or_zero(block.d), 0, kTopScale)), 0, kTopScale);
+  const float near_min =
+      clamp(round_even(clamp(wanted.min * reciprocal_or_zero(block.dmin), 0, kTopScale)), 0, kTopScale);
+  float best_error = std::numeric_limits<float>::infinity();
+  std::array<float, kSub> codes;
+  for (float scale = std::max(near_scale - 1, 0.0f); scale <= std::min(near_scale + 1, kTopScale); ++scale) {
+    for (float min = std::max(near_min - 1, 0.0f); min <= std::min(near_min + 1, kTopScale); ++min) {
+      choose_codes<kSub>(x, block.d * scale, block.dmin * min, 0, top, codes.data());
+      const float error = squared_error<kSub>(x, codes.data(), block.d * scale, block.dmin * min);
+      if (!(error < best_error)) continue;
+      best_error = error;
+      block.scale[static_cast<std::size_t>(sub)] = scale;
+      block.min[static_cast<std::size_t>(sub)] = min;
+      std::copy(codes.begin(), codes.end(), block.codes.begin() + sub * kSub);
+    }
+  }
+  return best_error;
+}
+
+AffineBlock settle(const float* x, float top, const std::array<Affine, kSubs>& wanted, float d, float dmin) {
+  AffineBlock block;
+  block.d = to_half(d);
+  block.dmin = to_half(dmin);
+  for (int sub = 0; sub < kSubs; ++sub)
+    block.error += settle_sub(x + sub * kSub, top, wanted[static_cast<std::size_t>(sub)], block, sub);
+  return block;
+}
+
+/// The least-squares d and dmin for a block's integer scales and codes.
+Affine refit_shared(const float* x, const AffineBlock& block) {
+  double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // a = scale · code, b = min
+  for (int sub = 0; sub < kSubs; ++sub) {
+    const float* codes = block.codes.data() + sub * kSub;
+    const double s = block.scale[static_cast<std::size_t>(sub)];
+    const double m = block.min[static_cast<std::size_t>(sub)];
+    const double sum_c = sum<kSub>(codes);
+    aa += s * s * dot<kSub>(codes, codes);
+    ab += s * m * sum_c;
+    bb += kSub * m * m;
+    xa += s * dot<kSub>(x + sub * kSub, codes);
+    xb += m * sum<kSub>(x + sub * kSub);
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (determinant > 0) {
+    const double dmin = (ab * xa - aa * xb) / determinant;
+    if (dmin >= 0) return {static_cast<float>((xa * bb - xb * ab) / determinant), static_cast<float>(dmin)};
+  }
+  return {aa > 0 ? static_cast<float>(xa / aa) : 0.0f, 0.0f};
+}
+
+AffineBlock search_affine(const float* x, float top) {
+  std::array<Affine, kSubs> wanted;
+  float top_scale = 0;
+  float top_min = 0;
+  for (int sub = 0; sub < kSubs; ++sub) {
+    Affine& fit = wanted[static_cast<std::size_t>(sub)];
+    fit = fit_affine(x + sub * kSub, top);
+    top_scale = std::max(top_scale, fit.scale);
+    top_min = std::max(top_min, fit.min);
+  }
+  AffineBlock best = settle(x, top, wanted, top_scale / kTopScale, top_min / kTopScale);
+  for (int round = 0; round < 3; ++round) {
+    const Affine shared = refit_shared(x, best);
+    if (!(shared.scale > 0.0f)) break;
+    const AffineBlock next = settle(x, top, wanted, shared.scale, shared.min);
+    if (!(next.error < best.error)) break;
+    best = next;
+  }
+  return best;
+}
+
+std::uint8_t to_byte(float value) {
+  return static_cast<std::uint8_t>(value);
+}
+
+void pack_scale_min(const AffineBlock& block, std::uint8_t* packed) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    const unsigned s = to_byte(block.scale[i]), s4 = to_byte(block.scale[i + 4]);
+    const unsigned m = to_byte(block.min[i]), m4 = to_byte(block.min[i + 4]);
+    packed[i] = static_cast<std::uint8_t>(s | s4 >> 4 << 6);
+    packed[i + 4] = static_cast<std::uint8_t>(m | m4 >> 4 << 6);
+    packed[i + 8] = static_cast<std::uint8_t>((s4 & 15) | (m4 & 15) << 4);
+  }
+}
+
+void pack_low_nibbles(const AffineBlock& block, std::uint8_t* out) {
+  for (std::size_t i = 0; i < kSuper / 2; ++i) {
+    const std::size_t first = i / 32 * 64 + i % 32;
+    out[i] =
+        static_cast<std::uint8_t>((to_byte(block.codes[first]) & 15) | (to_byte(block.codes[first + 32]) & 15) << 4);
+  }
+}
+
+// ---- q6_k: x ≈ d·s·code, codes −32 … 31, s −128 … 127 ------------------------------------------------------------
+
+constexpr int kSixSub = 16;
+constexpr int kSixSubs = 16;
+constexpr float kLowCode = -32.0f;
+constexpr float kHighCode = 31.0f;
+
+/// Fits one sub-block with an unquantized scale.
+float fit_symmetric(const float* x) {
+  const float* extreme = std::max_element(x, x + kSixSub, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  if (!(std::fabs(*extreme) > 0.0f)) return 0.0f;
+  float best = 0;
+  float best_gain = -1;
+  std::array<float, kSixSub> codes;
+  constexpr int kSteps = 12;
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float scale = *extreme / (kLowCode + 0.1f * static_cast<float>(step));
+    choose_codes<kSixSub>(x, scale, 0, kLowCode, kHighCode, codes.data());
+    const float sum_xc = dot<kSixSub>(x, codes.data());
+    const float sum_cc = dot<kSixSub>(codes.data(), codes.data());
+    const float gain = sum_cc > 0.0f ? sum_xc * (sum_xc / sum_cc) : 0.0f;
+    if (gain > best_gain) {
+      best_gain = gain;
+      best = sum_cc > 0.0f ? sum_xc / sum_cc : 0.0f;
+    }
+  }
+  return best;
+}
+
+struct SymmetricBlock {
+  float d = 0;
+  std::array<float, kSixSubs> scale{};  ///< integers −128 … 127
+  std::array<float, kSuper> codes{};
+  float error = 0;
+};
+
+float settle_symmetric_sub(const float* x, float wanted, SymmetricBlock& block, int sub) {
+  const float nearest = round_even(clamp(wanted * reciprocal_or_zero(block.d), -128, 127));
+  float best_error = std::numeric_limits<float>::infinity();
+  std::array<float, kSixSub> codes;
+  for (float scale = std::max(nearest - 1, -128.0f); scale <= std::min(nearest + 1, 127.0f); ++scale) {
+    choose_codes<kSixSub>(x, block.d * scale, 0, kLowCode, kHighCode, codes.data());
+    const float error = squared_error<kSixSub>(x, codes.data(), block.d * scale, 0);
+    if (!(error < best_error)) continue;
+    best_error = error;
+    block.scale[static_cast<std::size_t>(sub)] = scale;
+    std::copy(codes.begin(), codes.end(), block.codes.begin() + sub * kSixSub);
+  }
+  return best_error;
+}
+
+SymmetricBlock settle_symmetric(const float* x, const std::array<float, kSixSubs>& wanted, float d) {
+  SymmetricBlock block;
+  block.d = to_half(d);
+  for (int sub = 0; sub < kSixSubs; ++sub)
+    block.error += settle_symmetric_sub(x + sub * kSixSub, wanted[static_cast<std::size_t>(sub)], block, sub);
+  return block;
+}
+
+float refit_shared(const float* x, const SymmetricBlock& block) {
+  double aa = 0, xa = 0;  // a = scale · code
+  for (int sub = 0; sub < kSixSubs; ++sub) {
+    const float* codes = block.codes.data() + sub * kSixSub;
+    const double s = block.scale[static_cast<std::size_t>(sub)];
+    aa += s * s * dot<kSixSub>(codes, codes);
+    xa += s * dot<kSixSub>(x + sub * kSixSub, codes);
+  }
+  return aa > 0 ? static_cast<float>(xa / aa) : 0.0f;
+}
+
+SymmetricBlock search_symmetric(const float* x) {
+  std::array<float, kSixSubs> wanted;
+  float extreme = 0;
+  for (int sub = 0; sub < kSixSubs; ++sub) {
+    float& fit = wanted[static_cast<std::size_t>(sub)];
+    fit = fit_symmetric(x + sub * kSixSub);
+    if (std::fabs(fit) > std::fabs(extreme)) extreme = fit;
+  }
+  SymmetricBlock best = settle_symmetric(x, wanted, extreme / -128.0f);
+  for (int round = 0; round < 3; ++round) {
+    const SymmetricBlock next = settle_symmetric(x, wanted, refit_shared(x, best));
+    if (!(next.error < best.error)) break;
+    best = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+void encode_q4_k(const float* in, std::uint8_t* block) {
+  const AffineBlock found = search_affine(in, 15.0f);
+  store_half(block, found.d);
+  store_half(block + 2, found.dmin);
+  pack_scale_min(found, block + 4);
+  pack_low_nibbles(found, block + 16);
+}
+
+void encode_q5_k(const float* in, std::uint8_t* block) {
+  const AffineBlock found = search_affine(in, 31.0f);
+  store_half(block, found.d);
+  store_half(block + 2, found.dmin);
+  pack_scale_min(found, block + 4);
+  for (std::size_t i = 0; i < 32; ++i) {
+    unsigned bits = 0;
+    for (std::size_t sub = 0; sub < 8; ++sub) bits |= (to_byte(found.codes[sub * 32 + i]) >> 4 & 1u) << sub;
+    block[16 + i] = static_cast<std::uint8_t>(bits);
+  }
+  pack_low_nibbles(found, block + 48);
+}
+
+void encode_q6_k(const float* in, std::uint8_t* block) {
+  const SymmetricBlock found = search_symmetric(in);
+  const auto code = [&](std::size_t i) { return static_cast<unsigned>(found.codes[i] - kLowCode); };
+  for (std::size_t half = 0; half < 2; ++half) {
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t first = half * 128 + i;
+      block[half * 64 + i] = static_cast<std::uint8_t>((code(first) & 15) | (code(first + 64) & 15) << 4);
+    }
+    for (std::size_t i = 0; i < 32; ++i) {
+      unsigned bits = 0;
+      for (std::size_t pair = 0; pair < 4; ++pair) bits |= code(half * 128 + pair * 32 + i) >> 4 << 2 * pair;
+      block[128 + half * 32 + i] = static_cast<std::uint8_t>(bits);
+    }
+  }
+  for (std::size_t sub = 0; sub < kSixSubs; ++sub)
+    block[192 + sub] = static_cast<std::uint8_t>(static_cast<std::int8_t>(found.scale[sub]));
+  store_half(block + 208, found.d);
+}
+
+}  // namespace candor::quant
