@@ -42,7 +42,7 @@ class Builder {
   bool start_object(std::size_t) { return open(Json::object()); }
   bool start_array(std::size_t) { return open(Json::array()); }
   bool end_object() {
-    order_keys(stack_.back().value.get_ref<Json::object_t&>());
+    order_index_keys(stack_.back().value.get_ref<Json::object_t&>());
     return close();
   }
   bool end_array() { return close(); }
@@ -98,7 +98,8 @@ class Builder {
     if (object.size() >= kIndexFrom) frame.index.emplace(frame.key, object.size());
     static_cast<std::vector<Json::object_t::value_type>&>(object).emplace_back(std::move(frame.key), std::move(value));
     if (object.size() == kIndexFrom)
-      for (std::size_t i = 0; i < object.size(); ++i) frame.index.emplace(object.begin()[static_cast<long>(i)].first, i);
+      for (std::size_t i = 0; i < object.size(); ++i)
+        frame.index.emplace(object.begin()[static_cast<long>(i)].first, i);
     return true;
   }
 
@@ -112,35 +113,6 @@ class Builder {
     return found == frame.index.end() ? nullptr : &(object.begin() + static_cast<long>(found->second))->second;
   }
 
-  /// Moves integer-like keys to the front in ascending order. Elements hold a const key, so the vector is rebuilt.
-  static void order_keys(Json::object_t& object) {
-    const auto is_index = [](const auto& member) { return array_index(member.first).has_value(); };
-    if (std::none_of(object.begin(), object.end(), is_index)) return;
-    std::vector<std::pair<std::uint32_t, std::size_t>> indices;
-    std::vector<std::size_t> order;
-    std::vector<std::size_t> rest;
-    std::size_t i = 0;
-    for (const auto& member : object) {
-      if (const auto value = array_index(member.first)) {
-        indices.emplace_back(*value, i);
-      } else {
-        rest.push_back(i);
-      }
-      ++i;
-    }
-    std::sort(indices.begin(), indices.end());
-    for (const auto& entry : indices) order.push_back(entry.second);
-    order.insert(order.end(), rest.begin(), rest.end());
-    Json::object_t sorted;
-    auto& members = static_cast<std::vector<Json::object_t::value_type>&>(sorted);
-    members.reserve(order.size());
-    for (const std::size_t from : order) {
-      auto& member = *(object.begin() + static_cast<long>(from));
-      members.emplace_back(member.first, std::move(member.second));
-    }
-    object = std::move(sorted);
-  }
-
   std::string_view label_;
   std::vector<Frame> stack_;
   Json root_;
@@ -150,13 +122,27 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
@@ -191,14 +177,25 @@ class Printer {
 
   void print(const Json& value, int depth = 0) {
     switch (value.type()) {
-      case Json::value_t::object: print_object(value, depth); break;
-      case Json::value_t::array: print_array(value, depth); break;
-      case Json::value_t::string: append_string(out_, value.get_ref<const std::string&>()); break;
-      case Json::value_t::boolean: out_ += value.get<bool>() ? "true" : "false"; break;
+      case Json::value_t::object:
+        print_object(value, depth);
+        break;
+      case Json::value_t::array:
+        print_array(value, depth);
+        break;
+      case Json::value_t::string:
+        append_string(out_, value.get_ref<const std::string&>());
+        break;
+      case Json::value_t::boolean:
+        out_ += value.get<bool>() ? "true" : "false";
+        break;
       case Json::value_t::number_integer:
       case Json::value_t::number_unsigned:
-      case Json::value_t::number_float: print_number(value.get<double>()); break;
-      default: out_ += "null";
+      case Json::value_t::number_float:
+        print_number(value.get<double>());
+        break;
+      default:
+        out_ += "null";
     }
   }
 
@@ -257,6 +254,39 @@ void check_size(std::string_view text, std::string_view label) {
 
 }  // namespace
 
+bool is_index_key(std::string_view key) {
+  return array_index(key).has_value();
+}
+
+// Elements hold a const key, so the vector is rebuilt.
+void order_index_keys(Json::object_t& object) {
+  const auto is_index = [](const auto& member) { return is_index_key(member.first); };
+  if (std::none_of(object.begin(), object.end(), is_index)) return;
+  std::vector<std::pair<std::uint32_t, std::size_t>> indices;
+  std::vector<std::size_t> order;
+  std::vector<std::size_t> rest;
+  std::size_t i = 0;
+  for (const auto& member : object) {
+    if (const auto value = array_index(member.first)) {
+      indices.emplace_back(*value, i);
+    } else {
+      rest.push_back(i);
+    }
+    ++i;
+  }
+  std::sort(indices.begin(), indices.end());
+  for (const auto& entry : indices) order.push_back(entry.second);
+  order.insert(order.end(), rest.begin(), rest.end());
+  Json::object_t sorted;
+  auto& members = static_cast<std::vector<Json::object_t::value_type>&>(sorted);
+  members.reserve(order.size());
+  for (const std::size_t from : order) {
+    auto& member = *(object.begin() + static_cast<long>(from));
+    members.emplace_back(member.first, std::move(member.second));
+  }
+  object = std::move(sorted);
+}
+
 Json parse_json(std::string_view text, std::string_view label) {
   check_size(text, label);
   Builder builder(label);
@@ -297,7 +327,8 @@ std::string js_number(double value) {
   const int k = static_cast<int>(digits.size());
   std::string out = value < 0 ? "-" : "";
   if (k <= n && n <= 21) return out + digits + std::string(static_cast<std::size_t>(n - k), '0');
-  if (0 < n && n <= 21) return out + digits.substr(0, static_cast<std::size_t>(n)) + "." + digits.substr(static_cast<std::size_t>(n));
+  if (0 < n && n <= 21)
+    return out + digits.substr(0, static_cast<std::size_t>(n)) + "." + digits.substr(static_cast<std::size_t>(n));
   if (-6 < n && n <= 0) return out + "0." + std::string(static_cast<std::size_t>(-n), '0') + digits;
   const std::string sign = n - 1 < 0 ? "-" : "+";
   out += digits[0];
@@ -317,6 +348,8 @@ std::string to_canonical_json(const Json& value) {
   return out;
 }
 
-std::string canonical_digest(const Json& value) { return "sha256:" + sha256_hex(to_canonical_json(value)); }
+std::string canonical_digest(const Json& value) {
+  return "sha256:" + sha256_hex(to_canonical_json(value));
+}
 
 }  // namespace candor

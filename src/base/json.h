@@ -21,6 +21,12 @@ using Json = nlohmann::ordered_json;
 /// The same with sorted keys and fast look-up, for large documents whose order means nothing.
 [[nodiscard]] nlohmann::json parse_json_sorted(std::string_view text, std::string_view label);
 
+/// True for a canonical array index ("0" … "4294967294"): JavaScript orders such keys before all others.
+[[nodiscard]] bool is_index_key(std::string_view key);
+
+/// Moves integer-like keys to the front, in ascending order, as JavaScript keeps them.
+void order_index_keys(Json::object_t& object);
+
 /// A number as JavaScript's Number::toString prints it (ECMA-262, 6.1.6.1.20): shortest digits, 1e21 and 1e-7 forms.
 [[nodiscard]] std::string js_number(double value);
 
