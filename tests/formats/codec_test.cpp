@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -87,6 +88,127 @@ TEST(Codec, KQuantsHaveASmallerErrorThanTheReference) {
   for (const char* name : {"q4_K", "q5_K", "q6_K"})
     EXPECT_LT(rms_error(*parse_encoding(lower(name)), input, input.size()), index["types"][name]["rmse"].get<double>())
         << name;
+}
+
+/// 65,536 values of a distribution that any standard library reproduces.
+enum class Shape { uniform, bell, cubed_bell, shifted_bell };
+
+std::vector<float> sample(Shape shape) {
+  std::mt19937 random(1);
+  const auto uniform = [&] { return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f; };
+  std::vector<float> values(65536);
+  for (float& value : values) {
+    const float first = uniform();
+    const float second = uniform();
+    const float third = uniform();
+    const float bell = first + second + third + uniform();
+    switch (shape) {
+      case Shape::uniform:
+        value = first;
+        break;
+      case Shape::bell:
+        value = bell * 0.02f;
+        break;
+      case Shape::cubed_bell:
+        value = bell * bell * bell;
+        break;
+      case Shape::shifted_bell:
+        value = bell + 3.0f;
+        break;
+    }
+  }
+  return values;
+}
+
+/// Root mean square errors of ggml's reference quantizers on sample(shape), measured with its source.
+struct ReferenceErrors {
+  Shape shape;
+  double q4_k;
+  double q5_k;
+  double q6_k;
+};
+constexpr ReferenceErrors kReferenceErrors[] = {{Shape::uniform, 0.0314600658, 0.0159225832, 0.00765652875},
+                                                {Shape::bell, 0.00158839668, 0.000801444201, 0.000392683252},
+                                                {Shape::cubed_bell, 0.456152413, 0.251693228, 0.120881809},
+                                                {Shape::shifted_bell, 0.0921975518, 0.0457389409, 0.0400486387}};
+
+TEST(Codec, KQuantsBeatTheReferenceOnEveryDistribution) {
+  for (const ReferenceErrors& reference : kReferenceErrors) {
+    const std::vector<float> values = sample(reference.shape);
+    EXPECT_LT(rms_error(Encoding::q4_k, values, 1024), reference.q4_k);
+    EXPECT_LT(rms_error(Encoding::q5_k, values, 1024), reference.q5_k);
+    EXPECT_LT(rms_error(Encoding::q6_k, values, 1024), reference.q6_k);
+  }
+}
+
+TEST(Codec, ConstantsAndZerosComeBack) {
+  for (const char* name :
+       {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "f16", "bf16", "f32", "f64"}) {
+    const Encoding encoding = *parse_encoding(name);
+    EXPECT_EQ(rms_error(encoding, std::vector<float>(512, 0.0f), 512), 0.0) << name;
+    for (const float constant : {1.0f, -1.0f, 0.37f, -1234.5f})
+      EXPECT_LT(rms_error(encoding, std::vector<float>(512, constant), 512), std::fabs(constant) * 4e-3) << name;
+  }
+}
+
+TEST(Codec, PartialBlocksArePaddedAndCutOff) {
+  const std::vector<float> values = sample(Shape::bell);
+  for (const char* name : {"q8_0", "q4_k", "q5_k", "q6_k"}) {
+    const Encoding encoding = *parse_encoding(name);
+    const std::uint64_t cols = 300;
+    const std::uint64_t row = padded_row_bytes(encoding, cols);
+    std::vector<std::byte> both(2 * row);
+    quantize(encoding, values.data(), both.data(), 2, cols);
+    std::vector<float> padded(512, 0.0f);
+    std::copy_n(values.begin() + 300, 300, padded.begin());
+    std::vector<std::byte> second(padded_row_bytes(encoding, 512));
+    quantize(encoding, padded.data(), second.data(), 1, 512);
+    EXPECT_EQ(std::memcmp(second.data(), both.data() + row, row), 0) << name;
+    std::vector<float> cut(cols);
+    std::vector<float> whole(512);
+    dequantize(encoding, both.data() + row, cut.data(), cols);
+    dequantize(encoding, second.data(), whole.data(), 512);
+    EXPECT_TRUE(std::equal(cut.begin(), cut.end(), whole.begin())) << name;
+  }
+}
+
+TEST(Codec, HostileValuesAndBytesAreDefined) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> values(256, 1.0f);
+  for (int i = 0; i < 256; i += 3)
+    values[static_cast<std::size_t>(i)] = i % 2 != 0 ? nan : (i % 4 != 0 ? infinity : -3e38f);
+  std::vector<float> out(256);
+  for (int e = 0; e <= static_cast<int>(Encoding::mxfp4); ++e) {
+    const auto encoding = static_cast<Encoding>(e);
+    std::vector<std::byte> block(padded_row_bytes(encoding, 256));
+    if (can_quantize(encoding)) quantize(encoding, values.data(), block.data(), 1, 256);
+    dequantize(encoding, block.data(), out.data(), 256);
+    std::mt19937 random(7);
+    for (int round = 0; round < 20; ++round) {
+      for (std::byte& byte : block) byte = static_cast<std::byte>(random());
+      dequantize(encoding, block.data(), out.data(), 256);
+    }
+  }
+  EXPECT_THROW(quantize(Encoding::q3_k, values.data(), nullptr, 1, 256), Error);
+  EXPECT_THROW(dequantize(Encoding::a8_32, nullptr, out.data(), 32), Error);
+}
+
+TEST(Codec, Float8ValuesAreThoseOfTheSpecification) {
+  const auto decode = [](Encoding encoding, int bits) {
+    const auto byte = static_cast<std::byte>(bits);
+    float value = 0;
+    dequantize(encoding, &byte, &value, 1);
+    return value;
+  };
+  EXPECT_EQ(decode(Encoding::f8_e4m3, 0x7e), 448.0f);
+  EXPECT_EQ(decode(Encoding::f8_e4m3, 0x01), 0x1p-9f);
+  EXPECT_EQ(decode(Encoding::f8_e4m3, 0x08), 0x1p-6f);
+  EXPECT_EQ(decode(Encoding::f8_e4m3, 0xb8), -1.0f);
+  EXPECT_TRUE(std::isnan(decode(Encoding::f8_e4m3, 0xff)));
+  EXPECT_EQ(decode(Encoding::f8_e5m2, 0x7b), 57344.0f);
+  EXPECT_EQ(decode(Encoding::f8_e5m2, 0x01), 0x1p-16f);
+  EXPECT_TRUE(std::isinf(decode(Encoding::f8_e5m2, 0xfc)));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kLanes = 8;
 constexpr float kLargestHalf = 65504.0f;
+constexpr float kTrials = 4;  ///< values of d tried at first: the largest scale as the top integer, the one below, …
 
 /// The nearest integer, halves to even, for |value| < 2^22.
 float round_even(float value) {
@@ -86,46 +87,66 @@ struct Affine {
   float min = 0;  ///< not negative
 };
 
-/// The least-squares scale and minimum for these codes.
-Affine refit(const float* x, const float* codes, float sum_x) {
-  const float sum_c = sum<kSub>(codes);
-  const float sum_cc = dot<kSub>(codes, codes);
-  const float sum_xc = dot<kSub>(x, codes);
+/// One sub-block shifted up by its minimum (or by 0), so that sums lose no digits to a common offset.
+struct Shifted {
+  std::array<float, kSub> y{};  ///< x + shift, not negative
+  float shift = 0;              ///< not negative
+  float sum = 0;                ///< Σ y
+  float largest = 0;
+};
+
+Shifted shift_up(const float* x) {
+  const auto [least, most] = std::minmax_element(x, x + kSub);
+  Shifted out;
+  out.shift = std::max(-*least, 0.0f);
+  out.largest = *most + out.shift;
+  for (std::size_t i = 0; i < kSub; ++i) out.y[i] = x[i] + out.shift;
+  out.sum = sum<kSub>(out.y.data());
+  return out;
+}
+
+/// y ≈ scale · code − low, and by how much its squared error is below Σ y².
+struct Line {
+  float scale = 0;
+  float low = 0;
+  float gain = -1;
+};
+
+/// Rounds to codes with `start` and fits a line to them by least squares, keeping shift + low, the sub-block's minimum,
+/// from being negative.
+Line round_and_fit(const Shifted& sub, const Line& start, float top) {
+  std::array<float, kSub> codes;
+  choose_codes<kSub>(sub.y.data(), start.scale, start.low, 0, top, codes.data());
+  const float sum_c = sum<kSub>(codes.data());
+  const float sum_cc = dot<kSub>(codes.data(), codes.data());
+  const float sum_yc = dot<kSub>(sub.y.data(), codes.data());
+  if (!(sum_cc > 0.0f)) return {};
   const float determinant = kSub * sum_cc - sum_c * sum_c;
-  if (!(determinant > 0.0f)) return {};
-  const float min = (sum_c * sum_xc - sum_cc * sum_x) / determinant;
-  if (min >= 0.0f) return {(kSub * sum_xc - sum_x * sum_c) / determinant, min};
-  return {sum_xc / sum_cc, 0.0f};
+  Line line;
+  line.low = determinant > 0.0f ? (sum_c * sum_yc - sum_cc * sub.sum) / determinant : 0.0f;
+  line.low = std::max(line.low, -sub.shift);
+  line.scale = (sum_yc + line.low * sum_c) / sum_cc;
+  line.gain = line.scale * (2 * sum_yc - line.scale * sum_cc) +
+              line.low * (2 * (line.scale * sum_c - sub.sum) - line.low * kSub);
+  return line;
 }
 
 /// Fits one sub-block with unquantized scale and minimum.
 Affine fit_affine(const float* x, float top) {
-  const auto [least, most] = std::minmax_element(x, x + kSub);
-  const float low = std::min(*least, 0.0f);
-  if (!(*most > low)) return {0.0f, -low};
-  const float sum_x = sum<kSub>(x);
-  Affine best{(*most - low) / top, -low};
-  std::array<float, kSub> codes;
-  choose_codes<kSub>(x, best.scale, best.min, 0, top, codes.data());
-  float best_error = squared_error<kSub>(x, codes.data(), best.scale, best.min);
-  const auto improve = [&](Affine start, int rounds) {
-    for (int round = 0; round < rounds; ++round) {
-      choose_codes<kSub>(x, start.scale, start.min, 0, top, codes.data());
-      const Affine fit = refit(x, codes.data(), sum_x);
-      if (!(fit.scale > 0.0f)) return;
-      const float error = squared_error<kSub>(x, codes.data(), fit.scale, fit.min);
-      if (error < best_error) {
-        best_error = error;
-        best = fit;
-      }
-      start = fit;
-    }
-  };
+  const Shifted sub = shift_up(x);
+  if (!(sub.largest > 0.0f)) return {0.0f, sub.shift};
+  Line best{sub.largest / top, 0, -1};
   constexpr int kSteps = 14;
-  for (int step = -kSteps; step <= kSteps; ++step)
-    improve({(*most - low) / (top + 0.1f * static_cast<float>(step)), -low}, 1);
-  improve(best, 3);
-  return best;
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const Line line = round_and_fit(sub, {sub.largest / (top + 0.1f * static_cast<float>(step))}, top);
+    if (line.gain > best.gain) best = line;
+  }
+  for (int round = 0; round < 3; ++round) {
+    const Line line = round_and_fit(sub, best, top);
+    if (!(line.gain > best.gain)) break;
+    best = line;
+  }
+  return {best.scale, sub.shift + best.low};
 }
 
 struct AffineBlock {
@@ -137,16 +158,17 @@ struct AffineBlock {
   float error = 0;
 };
 
-/// Chooses the integer scale and minimum of one sub-block near the wanted ones, and its codes; returns the error.
-float settle_sub(const float* x, float top, Affine wanted, AffineBlock& block, int sub) {
+/// Chooses the integer scale and minimum of one sub-block within `reach` of the wanted ones, and its codes; returns the
+/// error.
+float settle_sub(const float* x, float top, Affine wanted, float reach, AffineBlock& block, int sub) {
   const float near_scale =
       clamp(round_even(clamp(wanted.scale * reciprocal_or_zero(block.d), 0, kTopScale)), 0, kTopScale);
   const float near_min =
       clamp(round_even(clamp(wanted.min * reciprocal_or_zero(block.dmin), 0, kTopScale)), 0, kTopScale);
   float best_error = std::numeric_limits<float>::infinity();
   std::array<float, kSub> codes;
-  for (float scale = std::max(near_scale - 1, 0.0f); scale <= std::min(near_scale + 1, kTopScale); ++scale) {
-    for (float min = std::max(near_min - 1, 0.0f); min <= std::min(near_min + 1, kTopScale); ++min) {
+  for (float scale = std::max(near_scale - reach, 0.0f); scale <= std::min(near_scale + reach, kTopScale); ++scale) {
+    for (float min = std::max(near_min - reach, 0.0f); min <= std::min(near_min + reach, kTopScale); ++min) {
       choose_codes<kSub>(x, block.d * scale, block.dmin * min, 0, top, codes.data());
       const float error = squared_error<kSub>(x, codes.data(), block.d * scale, block.dmin * min);
       if (!(error < best_error)) continue;
@@ -159,12 +181,13 @@ float settle_sub(const float* x, float top, Affine wanted, AffineBlock& block, i
   return best_error;
 }
 
-AffineBlock settle(const float* x, float top, const std::array<Affine, kSubs>& wanted, float d, float dmin) {
+AffineBlock settle(const float* x, float top, const std::array<Affine, kSubs>& wanted, float d, float dmin,
+                   float reach) {
   AffineBlock block;
   block.d = to_half(d);
   block.dmin = to_half(dmin);
   for (int sub = 0; sub < kSubs; ++sub)
-    block.error += settle_sub(x + sub * kSub, top, wanted[static_cast<std::size_t>(sub)], block, sub);
+    block.error += settle_sub(x + sub * kSub, top, wanted[static_cast<std::size_t>(sub)], reach, block, sub);
   return block;
 }
 
@@ -200,11 +223,17 @@ AffineBlock search_affine(const float* x, float top) {
     top_scale = std::max(top_scale, fit.scale);
     top_min = std::max(top_min, fit.min);
   }
-  AffineBlock best = settle(x, top, wanted, top_scale / kTopScale, top_min / kTopScale);
+  AffineBlock best;
+  best.error = std::numeric_limits<float>::infinity();
+  for (float steps = kTopScale; steps > kTopScale - kTrials; --steps) {
+    const AffineBlock trial = settle(x, top, wanted, top_scale / steps, top_min / steps, 0);
+    if (trial.error < best.error) best = trial;
+  }
+  best = settle(x, top, wanted, best.d, best.dmin, 1);
   for (int round = 0; round < 3; ++round) {
     const Affine shared = refit_shared(x, best);
     if (!(shared.scale > 0.0f)) break;
-    const AffineBlock next = settle(x, top, wanted, shared.scale, shared.min);
+    const AffineBlock next = settle(x, top, wanted, shared.scale, shared.min, 1);
     if (!(next.error < best.error)) break;
     best = next;
   }
@@ -269,11 +298,11 @@ struct SymmetricBlock {
   float error = 0;
 };
 
-float settle_symmetric_sub(const float* x, float wanted, SymmetricBlock& block, int sub) {
+float settle_symmetric_sub(const float* x, float wanted, float reach, SymmetricBlock& block, int sub) {
   const float nearest = round_even(clamp(wanted * reciprocal_or_zero(block.d), -128, 127));
   float best_error = std::numeric_limits<float>::infinity();
   std::array<float, kSixSub> codes;
-  for (float scale = std::max(nearest - 1, -128.0f); scale <= std::min(nearest + 1, 127.0f); ++scale) {
+  for (float scale = std::max(nearest - reach, -128.0f); scale <= std::min(nearest + reach, 127.0f); ++scale) {
     choose_codes<kSixSub>(x, block.d * scale, 0, kLowCode, kHighCode, codes.data());
     const float error = squared_error<kSixSub>(x, codes.data(), block.d * scale, 0);
     if (!(error < best_error)) continue;
@@ -284,11 +313,11 @@ float settle_symmetric_sub(const float* x, float wanted, SymmetricBlock& block, 
   return best_error;
 }
 
-SymmetricBlock settle_symmetric(const float* x, const std::array<float, kSixSubs>& wanted, float d) {
+SymmetricBlock settle_symmetric(const float* x, const std::array<float, kSixSubs>& wanted, float d, float reach) {
   SymmetricBlock block;
   block.d = to_half(d);
   for (int sub = 0; sub < kSixSubs; ++sub)
-    block.error += settle_symmetric_sub(x + sub * kSixSub, wanted[static_cast<std::size_t>(sub)], block, sub);
+    block.error += settle_symmetric_sub(x + sub * kSixSub, wanted[static_cast<std::size_t>(sub)], reach, block, sub);
   return block;
 }
 
@@ -311,9 +340,15 @@ SymmetricBlock search_symmetric(const float* x) {
     fit = fit_symmetric(x + sub * kSixSub);
     if (std::fabs(fit) > std::fabs(extreme)) extreme = fit;
   }
-  SymmetricBlock best = settle_symmetric(x, wanted, extreme / -128.0f);
+  SymmetricBlock best;
+  best.error = std::numeric_limits<float>::infinity();
+  for (float steps = -128; steps < -128 + kTrials; ++steps) {
+    const SymmetricBlock trial = settle_symmetric(x, wanted, extreme / steps, 0);
+    if (trial.error < best.error) best = trial;
+  }
+  best = settle_symmetric(x, wanted, best.d, 1);
   for (int round = 0; round < 3; ++round) {
-    const SymmetricBlock next = settle_symmetric(x, wanted, refit_shared(x, best));
+    const SymmetricBlock next = settle_symmetric(x, wanted, refit_shared(x, best), 1);
     if (!(next.error < best.error)) break;
     best = next;
   }
