@@ -41,8 +41,9 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t scratch_bytes(const Instruction& instruction, std::uint32_t src_cols,
                                                     std::uint32_t dst_cols, const ProgramLimits& limits) const = 0;
 
-  /// Bytes of `tensor` as stored; they stay valid as long as the backend.
-  using WeightSource = std::function<std::span<const std::byte>(std::string_view tensor)>;
+  /// The stored bytes of a weight. They stay valid as long as the backend if its layout is the stored one, else until
+  /// the next call.
+  using WeightSource = std::function<std::span<const std::byte>(const ProgramWeight&)>;
   /// Allocates and loads everything the Program names. `progress` is called with bytes done.
   virtual void load(Program program, const WeightSource& weights,
                     const std::function<void(std::uint64_t)>& progress) = 0;

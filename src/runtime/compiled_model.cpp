@@ -1,0 +1,127 @@
+#include "runtime/compiled_model.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "kernels/kernel_ref.h"
+#include "kernels/kernel_rules.h"
+#include "kernels/registry.h"
+#include "models/description.h"
+#include "models/manifest.h"
+#include "plan/pins.h"
+
+namespace candor::runtime {
+namespace {
+
+kernels::KernelRules kernel_rules(const PlanOptions& options) {
+  if (options.kernel_path.empty()) return kernels::builtin_kernel_rules(options.backend);
+  if (options.kernel_path.ends_with(".json"))
+    return kernels::KernelRules(parse_json(read_file(options.kernel_path, limits::json_bytes), options.kernel_path));
+  return kernels::builtin_kernel_rules(options.kernel_path);
+}
+
+/// Steps of one operation, by id.
+std::vector<const Json*> steps_of(const Json& inference, std::string_view operation) {
+  std::vector<const Json*> found;
+  if (!inference.contains("execution") || !inference["execution"].is_object() ||
+      !inference["execution"].contains("steps") || !inference["execution"]["steps"].is_array())
+    return found;
+  for (const Json& step : inference["execution"]["steps"]) {
+    if (!step.is_object() || !step.contains("kernel") || !step["kernel"].is_string() || !step.contains("id")) continue;
+    const std::string entry =
+        step.contains("entry") && step["entry"].is_string() ? step["entry"].get<std::string>() : "main";
+    const auto* variant = kernels::builtin_registry().find(step["kernel"].get<std::string>(), entry);
+    if (variant && variant->operation == operation) found.push_back(&step);
+  }
+  return found;
+}
+
+/// The user's patch, followed by what the row selection asks for.
+Json execution_patch(const Json& inference, const PlanOptions& options) {
+  if (options.rows == RowSelection::last) return options.execution_patch;
+  Json patch = options.execution_patch.is_object() ? options.execution_patch : Json::object();
+  for (const char* list : {"set", "remove"})
+    if (!patch.contains(list) || !patch[list].is_array()) patch[list] = Json::array();
+  for (const Json* step : steps_of(inference, "row_slice"))
+    patch["set"].push_back({{"id", (*step)["id"]}, {"constants", {{"rows", "all"}}}});
+  for (const Json* step : steps_of(inference, "sample")) patch["remove"].push_back({{"id", (*step)["id"]}});
+  return patch;
+}
+
+std::uint64_t architecture_number(const Json& manifest, const char* key, std::uint64_t limit) {
+  const auto refuse = [&] {
+    fail(ErrorCode::format, "manifest: architecture.{} must be an integer from 1 to {}", key, limit);
+  };
+  if (!manifest.contains("architecture") || !manifest["architecture"].is_object() ||
+      !manifest["architecture"].contains(key) || !manifest["architecture"][key].is_number())
+    refuse();
+  const double value = manifest["architecture"][key].get<double>();
+  if (!(value >= 1 && value <= static_cast<double>(limit)) || value != std::floor(value)) refuse();
+  return static_cast<std::uint64_t>(value);
+}
+
+std::vector<std::uint32_t> manifest_stop_tokens(const Json& manifest, std::uint64_t vocabulary) {
+  std::vector<std::uint32_t> tokens;
+  if (!manifest.contains("eos_token_id") || manifest["eos_token_id"].is_null()) return tokens;
+  const Json list =
+      manifest["eos_token_id"].is_array() ? manifest["eos_token_id"] : Json::array({manifest["eos_token_id"]});
+  for (const Json& id : list) {
+    if (!id.is_number() || id.get<double>() < 0 || id.get<double>() >= static_cast<double>(vocabulary))
+      fail(ErrorCode::format, "manifest: eos_token_id {} is outside the vocabulary of {}", printable(to_js_json(id)),
+           vocabulary);
+    tokens.push_back(id.get<std::uint32_t>());
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Json manifest_of(const ModelSource& source, const PlanOptions& options) {
+  if (source.format() == SourceFormat::artifact) {
+    if (!options.kernel_path.empty())
+      fail(ErrorCode::usage,
+           "{}: the artifact's manifest states its kernels; re-pin it with candor rebind --kernel-path",
+           source.path().string());
+    return source.manifest();
+  }
+  const models::ModelDescription description = models::describe(source);
+  const kernels::KernelRules rules = kernel_rules(options);
+  return models::make_manifest({source, description, rules, kernels::builtin_registry()});
+}
+
+CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
+  CompiledModel model;
+  model.source = ModelSource::open(path);
+  model.manifest = manifest_of(model.source, options);
+  const Json& inference = model.manifest["inference"];
+  model.layers = static_cast<std::uint32_t>(architecture_number(model.manifest, "numLayers", limits::layers));
+  model.vocabulary = architecture_number(model.manifest, "vocabSize", limits::vocabulary);
+  model.max_positions = architecture_number(model.manifest, "maxSeqLen", limits::context);
+  model.stop_tokens = manifest_stop_tokens(model.manifest, model.vocabulary);
+  model.manifest_digest = canonical_digest(model.manifest);
+  plan::check_pins(inference, kernels::builtin_registry());
+
+  model.overlay = Json::object();
+  if (!options.session.is_null()) model.overlay["session"] = options.session;
+  if (Json patch = execution_patch(inference, options); !patch.is_null())
+    model.overlay["executionPatch"] = std::move(patch);
+
+  auto compiled = plan::compile({.manifest_inference = inference,
+                                 .runtime_inference = &model.overlay,
+                                 .model_id = model.manifest.value("modelId", "model"),
+                                 .layers = model.layers,
+                                 .registry = &kernels::builtin_registry()});
+  if (!compiled)
+    fail(ErrorCode::plan,
+         "{}: the manifest has no execution steps; candor convert writes an artifact with complete ones",
+         path.string());
+  model.plan = *std::move(compiled);
+  model.plan_digest = canonical_digest(model.plan.to_json());
+  model.flow = plan::check_dataflow({model.plan, model.layers, kernels::builtin_registry(),
+                                     [&](std::string_view name) { return model.source.find(name); }});
+  return model;
+}
+
+}  // namespace candor::runtime

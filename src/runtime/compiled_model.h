@@ -1,0 +1,51 @@
+// From a path to a checked plan: model source, manifest, execution plan, data flow. Nothing is allocated and no weight
+// is read, so this is what `candor plan` and `candor inspect` need; binding and loading come after (loaded_model.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "formats/model_source.h"
+#include "plan/dataflow.h"
+#include "plan/execution_plan.h"
+
+namespace candor::runtime {
+
+/// Which rows reach lm_head. Generation needs the last of each sequence; logits and perplexity need all, and no
+/// sampling. `all` is an execution patch like any other and stands in the plan's sources.
+enum class RowSelection : std::uint8_t { last, all };
+
+struct PlanOptions {
+  std::string kernel_path;  ///< id of a built-in kernel path or a JSON file; empty: the backend's default
+  std::string backend = "cpu";
+  Json session;          ///< overlay `session`: an object, or null
+  Json execution_patch;  ///< overlay `executionPatch`: an object, or null
+  RowSelection rows = RowSelection::last;
+};
+
+struct CompiledModel {
+  ModelSource source;
+  Json manifest;
+  Json overlay;  ///< what the compiler was given: {session, executionPatch}, keys only where present
+  plan::ExecutionPlan plan;
+  plan::Dataflow flow;
+  std::string manifest_digest;  ///< sha256 over the canonical manifest
+  std::string plan_digest;      ///< sha256 over the canonical plan
+  std::uint32_t layers = 0;
+  std::uint64_t vocabulary = 0;
+  std::uint64_t max_positions = 0;
+  std::vector<std::uint32_t> stop_tokens;
+};
+
+/// The manifest of a model: an artifact's own, or one generated from its family and a kernel path.
+[[nodiscard]] Json manifest_of(const ModelSource& source, const PlanOptions& options);
+
+/// Throws Error: not_found, format, unsupported, integrity (a kernelRef that differs from the kernel in this build,
+/// naming step, expected and found), plan.
+[[nodiscard]] CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options);
+
+}  // namespace candor::runtime

@@ -1,0 +1,109 @@
+#include "runtime/generate.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+
+namespace candor::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Decides after each token, and holds tokens back as the decode loop's settings say.
+class Delivery {
+ public:
+  Delivery(const GenerationRequest& request, const DecodeLoopSettings& loop, GenerationResult& result,
+           const std::function<bool(std::uint32_t)>& on_token)
+      : request_(request), loop_(loop), result_(result), on_token_(on_token) {}
+
+  /// True once the generation has ended.
+  bool take(std::uint32_t token) {
+    pending_.push_back(token);
+    const std::size_t interval = std::size_t{loop_.batch_size} * loop_.readback_interval;
+    const std::size_t due = loop_.stop_check_per_token ? 1 : interval;
+    const bool full = request_.max_tokens != 0 && result_.tokens.size() + pending_.size() >= request_.max_tokens;
+    if (pending_.size() < due && !full) return false;
+    return deliver() || (full && end(StopReason::length));
+  }
+
+  /// Delivers what is held back; true if it ended the generation.
+  bool deliver() {
+    for (const std::uint32_t token : pending_) {
+      if (std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), token) != request_.stop_tokens.end()) {
+        result_.stop_token = token;
+        return end(StopReason::stop_token);
+      }
+      result_.tokens.push_back(token);
+      if (on_token_ && !on_token_(token)) return end(StopReason::caller);
+    }
+    pending_.clear();
+    return false;
+  }
+
+  bool end(StopReason reason) {
+    pending_.clear();
+    result_.reason = reason;
+    return true;
+  }
+
+ private:
+  const GenerationRequest& request_;
+  const DecodeLoopSettings& loop_;
+  GenerationResult& result_;
+  const std::function<bool(std::uint32_t)>& on_token_;
+  std::vector<std::uint32_t> pending_;
+};
+
+}  // namespace
+
+std::string_view to_string(StopReason reason) {
+  switch (reason) {
+    case StopReason::stop_token:
+      return "stop_token";
+    case StopReason::caller:
+      return "stop_string";
+    case StopReason::length:
+      return "length";
+    case StopReason::context:
+      return "context";
+    case StopReason::cancelled:
+      return "cancelled";
+  }
+  return "length";
+}
+
+GenerationResult generate(Session& session, Sequence& sequence, const GenerationRequest& request,
+                          const DecodeLoopSettings& loop, const std::function<bool(std::uint32_t)>& on_token) {
+  GenerationResult result;
+  result.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
+  Delivery delivery(request, loop, result, on_token);
+  const std::size_t before = sequence.tokens.size();
+  const auto started = Clock::now();
+  std::uint32_t token = session.prefill(sequence, request.prompt, request.cancelled);
+  result.prefill_seconds = seconds_since(started);
+
+  const auto decoding = Clock::now();
+  while (!delivery.take(token)) {
+    if (request.cancelled && request.cancelled()) {
+      if (!delivery.deliver()) delivery.end(StopReason::cancelled);
+      break;
+    }
+    if (sequence.tokens.size() >= session.context()) {
+      if (!delivery.deliver()) delivery.end(StopReason::context);
+      break;
+    }
+    Sequence* const one = &sequence;
+    token = session.decode({&one, 1}, {&token, 1}).front();
+  }
+  result.decode_seconds = seconds_since(decoding);
+  // Tokens computed past the stop are no part of the sequence.
+  session.truncate(sequence, static_cast<std::uint32_t>(before + request.prompt.size() + result.tokens.size()));
+  return result;
+}
+
+}  // namespace candor::runtime

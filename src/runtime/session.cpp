@@ -1,0 +1,150 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace candor::runtime {
+namespace {
+
+/// What the sampling kernel writes when a row of logits held no finite maximum.
+constexpr std::uint32_t kNoToken = 0xffffffff;
+
+const Instruction* last_of(const ProgramPhase& phase, std::string_view operation) {
+  const auto found = std::find_if(phase.instructions.rbegin(), phase.instructions.rend(),
+                                  [&](const Instruction& instruction) { return instruction.operation == operation; });
+  return found == phase.instructions.rend() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Session::Session(LoadedModel& model)
+    : model_(model), pages_(model.program().limits.pages, model.program().limits.page_positions) {}
+
+void Session::check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const {
+  if (tokens.empty()) fail(ErrorCode::usage, "there are no tokens to compute; give a prompt");
+  for (const std::uint32_t token : tokens)
+    if (token >= model_.compiled().vocabulary)
+      fail(ErrorCode::usage, "token {} is outside the vocabulary of {}", token, model_.compiled().vocabulary);
+  const std::uint64_t wanted = sequence.tokens.size() + tokens.size();
+  if (wanted > model_.context())
+    fail(ErrorCode::resource,
+         "{} tokens do not fit the context of {}; shorten the prompt or raise --context (the model "
+         "allows {})",
+         wanted, model_.context(), model_.compiled().max_positions);
+}
+
+void Session::append(Sequence& sequence, std::span<const std::uint32_t> tokens) {
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  pages_.grow(sequence.pages, static_cast<std::uint32_t>(sequence.tokens.size()));
+}
+
+void Session::truncate(Sequence& sequence, std::uint32_t tokens) {
+  if (tokens >= sequence.tokens.size()) return;
+  sequence.tokens.resize(tokens);
+  pages_.shrink(sequence.pages, tokens);
+}
+
+void Session::run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
+                  std::span<const std::uint32_t> positions) {
+  model_.backend().run(phase, {tokens, positions, segments}, observer_ ? &observer_ : nullptr);
+}
+
+std::vector<std::uint32_t> Session::sampled(Phase phase, std::size_t sequences) const {
+  const Instruction* sample = last_of(model_.program().phase(phase), "sample");
+  if (!sample) fail(ErrorCode::plan, "the plan has no sampling step for {}, so it cannot generate", to_string(phase));
+  std::vector<std::uint32_t> tokens(sequences);
+  model_.backend().read_value(phase, sample->result, std::as_writable_bytes(std::span(tokens)));
+  for (const std::uint32_t token : tokens)
+    if (token == kNoToken)
+      fail(ErrorCode::plan,
+           "{} step \"{}\": the logits are not finite, so no token can be sampled; candor run --probe "
+           "finds the first step with such values",
+           to_string(phase), sample->step);
+  return tokens;
+}
+
+std::uint32_t Session::prefill(Sequence& sequence, std::span<const std::uint32_t> tokens,
+                               const std::function<bool()>& cancelled) {
+  check_fits(sequence, tokens);
+  std::vector<std::uint32_t> positions;
+  const std::size_t chunk_rows = model_.program().limits.rows;
+  for (std::size_t done = 0; done < tokens.size();) {
+    if (cancelled && cancelled()) fail(ErrorCode::cancelled, "stopped while reading the prompt");
+    const auto chunk = tokens.subspan(done, std::min(chunk_rows, tokens.size() - done));
+    const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
+    append(sequence, chunk);
+    positions.resize(chunk.size());
+    for (std::size_t i = 0; i < chunk.size(); ++i) positions[i] = first + static_cast<std::uint32_t>(i);
+    const Segment segment{
+        0, static_cast<std::uint32_t>(chunk.size()), first, sequence.pages.data(), &sequence.sampler, sequence.tokens};
+    run(Phase::prefill, {&segment, 1}, chunk, positions);
+    done += chunk.size();
+  }
+  return sampled(Phase::prefill, 1).front();
+}
+
+std::vector<std::uint32_t> Session::decode(std::span<Sequence* const> sequences,
+                                           std::span<const std::uint32_t> tokens) {
+  std::vector<Segment> segments;
+  std::vector<std::uint32_t> positions;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    check_fits(*sequences[i], tokens.subspan(i, 1));
+    const auto position = static_cast<std::uint32_t>(sequences[i]->tokens.size());
+    append(*sequences[i], tokens.subspan(i, 1));
+    positions.push_back(position);
+    segments.push_back({static_cast<std::uint32_t>(i), 1, position, sequences[i]->pages.data(), &sequences[i]->sampler,
+                        sequences[i]->tokens});
+  }
+  run(Phase::decode, segments, tokens, positions);
+  return sampled(Phase::decode, sequences.size());
+}
+
+void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows) {
+  check_fits(sequence, tokens);
+  const ProgramPhase& phase = model_.program().phase(Phase::prefill);
+  if (phase.instructions.empty()) fail(ErrorCode::plan, "the plan has no prefill steps");
+  const Instruction& head = phase.instructions.back();
+  const ProgramValue& value = phase.values[head.result];
+  if (value.encoding != Encoding::f32 || value.cols != model_.compiled().vocabulary)
+    fail(ErrorCode::plan, "step \"{}\" ends the plan with {} columns of {}; logits are {} of f32", head.step,
+         value.cols, to_string(value.encoding), model_.compiled().vocabulary);
+  std::vector<float> out;
+  std::vector<std::uint32_t> positions;
+  const std::size_t chunk_rows = model_.program().limits.rows;
+  for (std::size_t done = 0; done < tokens.size();) {
+    const auto chunk = tokens.subspan(done, std::min(chunk_rows, tokens.size() - done));
+    const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
+    append(sequence, chunk);
+    positions.resize(chunk.size());
+    for (std::size_t i = 0; i < chunk.size(); ++i) positions[i] = first + static_cast<std::uint32_t>(i);
+    const Segment segment{
+        0, static_cast<std::uint32_t>(chunk.size()), first, sequence.pages.data(), &sequence.sampler, sequence.tokens};
+    run(Phase::prefill, {&segment, 1}, chunk, positions);
+    const std::uint32_t count = model_.backend().value_rows(Phase::prefill, head.result);
+    out.resize(std::size_t{count} * value.cols);
+    model_.backend().read_value(Phase::prefill, head.result, std::as_writable_bytes(std::span(out)));
+    rows(static_cast<std::uint32_t>(done), out, count);
+    done += chunk.size();
+  }
+}
+
+std::uint64_t Session::bytes_per_token(std::uint32_t depth) const {
+  const Program& program = model_.program();
+  std::uint64_t bytes = 0;
+  for (const Instruction& instruction : program.phase(Phase::decode).instructions) {
+    for (const std::uint32_t index : instruction.weights) {
+      const ProgramWeight& weight = program.weights[index];
+      bytes += instruction.operation == "gather" ? weight.bytes / weight.rows : weight.bytes;
+    }
+    if (instruction.kv < 0) continue;
+    const ProgramKv& cache = program.kv[static_cast<std::size_t>(instruction.kv)];
+    const std::uint64_t seen = cache.window == 0 ? depth : std::min<std::uint64_t>(depth, cache.window);
+    bytes += cache.page_bytes / program.limits.page_positions * seen;
+  }
+  return bytes;
+}
+
+}  // namespace candor::runtime

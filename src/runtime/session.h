@@ -1,0 +1,67 @@
+// A session runs sequences on a loaded model: it owns the KV pages and each sequence's tokens, cuts a prompt into
+// prefill chunks, and walks the Program. Whatever the chunks, a token's logits are the same bits. Not a goal: text,
+// stop strings, scheduling.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernels/batch.h"
+#include "runtime/kv_pages.h"
+#include "runtime/loaded_model.h"
+
+namespace candor::runtime {
+
+/// One sequence: its tokens so far, all of which have been computed.
+struct Sequence {
+  std::vector<std::uint32_t> tokens;
+  std::vector<std::uint32_t> pages;
+  SamplerParameters sampler;
+};
+
+class Session {
+ public:
+  explicit Session(LoadedModel& model);
+
+  /// Appends `tokens` to the sequence and computes them; returns the token sampled after the last one. Throws
+  /// Error(resource) with both numbers if they do not fit the context, Error(usage) for an id outside the vocabulary or
+  /// no tokens at all, Error(plan) if the plan has no sampling step or the logits were not finite. `cancelled`, if
+  /// given, is asked between chunks.
+  [[nodiscard]] std::uint32_t prefill(Sequence& sequence, std::span<const std::uint32_t> tokens,
+                                      const std::function<bool()>& cancelled = {});
+
+  /// Appends one token to each of several sequences and computes them as one batch; returns a sampled token each.
+  [[nodiscard]] std::vector<std::uint32_t> decode(std::span<Sequence* const> sequences,
+                                                  std::span<const std::uint32_t> tokens);
+
+  /// Appends `tokens` and calls `rows` after each chunk with the logits of its rows, [rows, vocabulary] float32. The
+  /// plan must have been compiled with RowSelection::all.
+  using LogitRows = std::function<void(std::uint32_t first_row, std::span<const float> logits, std::uint32_t rows)>;
+  void logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows);
+
+  /// Called after every instruction of every run from now on; null ends it.
+  void observe(InstructionObserver observer) { observer_ = std::move(observer); }
+
+  /// Forgets the sequence's tokens after the first `tokens`.
+  void truncate(Sequence& sequence, std::uint32_t tokens);
+
+  [[nodiscard]] std::uint32_t context() const { return model_.context(); }
+
+  /// Bytes of weights and KV cache that decoding one token at this depth reads.
+  [[nodiscard]] std::uint64_t bytes_per_token(std::uint32_t depth) const;
+
+ private:
+  void append(Sequence& sequence, std::span<const std::uint32_t> tokens);
+  void check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const;
+  void run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
+           std::span<const std::uint32_t> positions);
+  [[nodiscard]] std::vector<std::uint32_t> sampled(Phase phase, std::size_t sequences) const;
+
+  LoadedModel& model_;
+  KvPages pages_;
+  InstructionObserver observer_;
+};
+
+}  // namespace candor::runtime
