@@ -1,0 +1,75 @@
+#include "models/rope.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace candor::models {
+namespace {
+
+RopeTable table(const Json& scaling, std::uint64_t rotary_dim = 8, double theta = 10000,
+                std::uint64_t max_positions = 4096) {
+  return rope_table({theta, rotary_dim, max_positions, scaling.is_null() ? nullptr : &scaling}, "test");
+}
+
+TEST(Rope, DefaultFrequenciesAreInversePowersOfTheta) {
+  const RopeTable plain = table({});
+  ASSERT_EQ(plain.inverse_frequencies.size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(plain.inverse_frequencies[i], std::pow(10.0F, static_cast<float>(-i)));
+  EXPECT_EQ(plain.attention_scale, 1);
+}
+
+TEST(Rope, LinearDividesAll) {
+  const RopeTable scaled = table({{"type", "linear"}, {"factor", 4.0}});
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[0], 0.25F);
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[3], 0.00025F);
+}
+
+TEST(Rope, Llama3KeepsShortWavelengthsAndDividesLongOnes) {
+  const Json scaling{{"rope_type", "llama3"},
+                     {"factor", 8.0},
+                     {"low_freq_factor", 1.0},
+                     {"high_freq_factor", 4.0},
+                     {"original_max_position_embeddings", 64}};
+  const RopeTable scaled = table(scaling);
+  const RopeTable plain = table({});
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[0], plain.inverse_frequencies[0]);      // wavelength 6.3 < 16
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[2], plain.inverse_frequencies[2] / 8);  // wavelength 628 > 64
+  const double wavelength = 2 * std::numbers::pi / 0.1;                              // 62.8, between: blended
+  const double smooth = (64 / wavelength - 1) / 3;
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[1], static_cast<float>((1 - smooth) * 0.1 / 8 + smooth * 0.1));
+}
+
+TEST(Rope, YarnInterpolatesBetweenTheRampsAndScalesAttention) {
+  const RopeTable scaled =
+      table({{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 2048}}, 64, 10000, 8192);
+  const RopeTable plain = table({}, 64);
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[0], plain.inverse_frequencies[0]);
+  EXPECT_FLOAT_EQ(scaled.inverse_frequencies[31], plain.inverse_frequencies[31] / 4);
+  EXPECT_NEAR(scaled.attention_scale, 0.1 * std::log(4.0) + 1, 1e-12);
+  const RopeTable given = table({{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.5}}, 64);
+  EXPECT_EQ(given.attention_scale, 1.5);
+}
+
+TEST(Rope, RefusesWhatItDoesNotKnow) {
+  const auto expect = [](const Json& scaling, const char* text) {
+    try {
+      (void)table(scaling);
+      FAIL() << to_js_json(scaling);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(text));
+    }
+  };
+  expect({{"rope_type", "dynamic"}, {"factor", 2.0}}, "\"dynamic\" is unknown");
+  expect({{"rope_type", "linear"}}, "factor is missing");
+  expect({{"rope_type", "linear"}, {"factor", 2.0}, {"alpha", 3.0}}, "unknown key alpha");
+  expect({{"rope_type", 3}}, "rope_type must be a string");
+  expect(Json::array(), "must be a JSON object");
+}
+
+}  // namespace
+}  // namespace candor::models
