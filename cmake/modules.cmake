@@ -32,10 +32,15 @@ function(candor_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
 
-# candor_fuzz(NAME SOURCES … DEPENDS …): one libFuzzer target; scripts/checks/fuzz runs all there are.
+# candor_fuzz(NAME SOURCES … DEPENDS …): one libFuzzer target; scripts/checks/fuzz runs all there are. The target
+# fuzz_targets builds them with no more of the modules than they need.
 function(candor_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} candor_compiler)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzz_targets)
+    add_custom_target(fuzz_targets)
+  endif()
+  add_dependencies(fuzz_targets ${name})
 endfunction()
