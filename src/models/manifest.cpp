@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,9 @@ std::string replace_layer(std::string pattern, std::uint32_t layer) {
 
 class StepWriter {
  public:
-  explicit StepWriter(const ManifestInput& input) : input_(input) {}
+  explicit StepWriter(const ManifestInput& input) : input_(input) {
+    for (const TensorInfo& tensor : input.tensors) encodings_.emplace(tensor.name, tensor.encoding);
+  }
 
   Json write() {
     for (const StepDraft& draft : input_.description.steps) {
@@ -69,9 +72,9 @@ class StepWriter {
     if (draft.weights.is_object() && !draft.weights.empty()) name = draft.weights.begin()->get<std::string>();
     if (name.empty()) return {};
     name = replace_layer(std::move(name), layer);
-    const TensorInfo* tensor = input_.source.find(name);
-    if (!tensor) fail(ErrorCode::format, "{}: tensor {} is missing", input_.source.path().string(), name);
-    return std::string(to_string(tensor->encoding));
+    const auto found = encodings_.find(name);
+    if (found == encodings_.end()) fail(ErrorCode::format, "{}: tensor {} is missing", input_.name, name);
+    return std::string(to_string(found->second));
   }
 
   /// One step for both phases where the rules give both the same kernel, else one each.
@@ -177,6 +180,7 @@ class StepWriter {
   }
 
   const ManifestInput& input_;
+  std::unordered_map<std::string_view, Encoding> encodings_;
   Json steps_ = Json::array();
   Json profiles_ = Json::array();
   Copies copies_;
@@ -206,7 +210,7 @@ std::map<std::string, std::string> tensor_roles(const ModelDescription& descript
 Json tensor_entries(const ManifestInput& input) {
   const auto roles = tensor_roles(input.description);
   Json tensors = Json::object();
-  for (const TensorInfo& tensor : input.source.tensors()) {
+  for (const TensorInfo& tensor : input.tensors) {
     const auto role = roles.find(tensor.name);
     if (role == roles.end()) continue;  // ignored tensors are no part of the model
     std::string dtype(to_string(tensor.encoding));
@@ -223,7 +227,7 @@ Json tensor_entries(const ManifestInput& input) {
 std::string quantization_label(const ManifestInput& input) {
   const auto roles = tensor_roles(input.description);
   std::map<std::string, std::uint64_t> bytes;
-  for (const TensorInfo& tensor : input.source.tensors()) {
+  for (const TensorInfo& tensor : input.tensors) {
     const auto role = roles.find(tensor.name);
     if (role != roles.end() && role->second == "matmul") bytes[std::string(to_string(tensor.encoding))] += tensor.bytes;
   }
@@ -240,14 +244,14 @@ std::string quantization_label(const ManifestInput& input) {
   return label;
 }
 
+}  // namespace
+
 std::string source_name(const ModelSource& source) {
   const auto path = std::filesystem::absolute(source.path()).lexically_normal();
   std::string name = source.format() == SourceFormat::gguf ? path.stem().string() : path.filename().string();
   if (name.empty()) name = path.parent_path().filename().string();
   return name;
 }
-
-}  // namespace
 
 std::string model_id(std::string_view name) {
   constexpr std::size_t kLongest = 64;
@@ -285,7 +289,7 @@ Json make_manifest(const ManifestInput& input) {
   inference["defaultKernelPath"] = nullptr;
   const auto& stops = input.description.stop_tokens;
   return {{"version", 1},
-          {"modelId", model_id(source_name(input.source))},
+          {"modelId", model_id(input.name)},
           {"modelType", input.description.model_type},
           {"quantization", quantization_label(input)},
           {"architecture", input.description.architecture},

@@ -3,6 +3,10 @@
 // layers. Where a kernel reads quantized activations, a quantize step is inserted. Nothing is chosen after this.
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "base/json.h"
 #include "formats/model_source.h"
 #include "kernels/kernel_rules.h"
@@ -12,7 +16,8 @@
 namespace candor::models {
 
 struct ManifestInput {
-  const ModelSource& source;
+  std::string name;                     ///< what modelId is made of
+  std::span<const TensorInfo> tensors;  ///< names, shapes and encodings; a converter gives those it will write
   const ModelDescription& description;
   const kernels::KernelRules& rules;
   const kernels::KernelRegistry& registry;
@@ -22,6 +27,9 @@ struct ManifestInput {
 /// sessionDefaults, execution {steps, policies}}, tensors (shape, dtype, role; where their bytes lie is the artifact
 /// writer's to add), eos_token_id. Throws Error(plan) if the rules have no kernel for a step.
 [[nodiscard]] Json make_manifest(const ManifestInput& input);
+
+/// What a model is called by its path: the file's stem or the folder's name.
+[[nodiscard]] std::string source_name(const ModelSource& source);
 
 /// A name as artifacts write it: lower case, characters outside [a-z0-9_-] as single dashes, at most 64.
 [[nodiscard]] std::string model_id(std::string_view name);

@@ -88,7 +88,8 @@ Json manifest_of(const ModelSource& source, const PlanOptions& options) {
   }
   const models::ModelDescription description = models::describe(source);
   const kernels::KernelRules rules = kernel_rules(options);
-  return models::make_manifest({source, description, rules, kernels::builtin_registry()});
+  return models::make_manifest(
+      {models::source_name(source), source.tensors(), description, rules, kernels::builtin_registry()});
 }
 
 CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
