@@ -1,0 +1,62 @@
+#include "runtime/session_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "runtime/kv_pages.h"
+
+namespace candor::runtime {
+namespace {
+
+TEST(SessionSettings, AreReadAndUnknownOnesRefused) {
+  const Json session = parse_json(R"({"kvcache":{"kvDtype":"f16","layout":"paged","pageSize":64,"maxSeqLen":512},
+      "decodeLoop":{"batchSize":4,"stopCheckMode":"batch","readbackInterval":2,"ringTokens":2}})",
+                                  "session");
+  const KvSettings kv = kv_settings(session);
+  EXPECT_EQ(kv.layout, KvLayout::paged);
+  EXPECT_EQ(kv.page_positions, 64u);
+  EXPECT_EQ(kv.max_positions, 512u);
+  const DecodeLoopSettings loop = decode_loop_settings(session);
+  EXPECT_EQ(loop.batch_size, 4u);
+  EXPECT_FALSE(loop.stop_check_per_token);
+  EXPECT_EQ(loop.readback_interval, 2u);
+  EXPECT_EQ(kv_settings(Json::object()).page_positions, kDefaultPagePositions);
+
+  const auto refuses = [](const char* text, const char* message) {
+    const Json value = parse_json(text, "session");
+    try {
+      (void)kv_settings(value);
+      (void)decode_loop_settings(value);
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(message));
+    }
+  };
+  refuses(R"({"kvcache":{"pagesize":64}})", "session.kvcache.pagesize is unknown");
+  refuses(R"({"kvcache":{"pageSize":0}})", "session.kvcache.pageSize must be an integer from 1");
+  refuses(R"({"kvcache":{"layout":"ring"}})", "layout must be contiguous or paged");
+  refuses(R"({"decodeLoop":{"stopCheckMode":"never"}})", "stopCheckMode must be batch or per-token");
+  refuses(R"({"decodeLoop":[]})", "session.decodeLoop must be an object or null");
+}
+
+TEST(KvPages, AreHandedOutGivenBackAndRunOut) {
+  KvPages pages(3, 16);
+  std::vector<std::uint32_t> first;
+  std::vector<std::uint32_t> second;
+  pages.grow(first, 17);
+  EXPECT_EQ(first.size(), 2u);
+  pages.grow(first, 32);
+  EXPECT_EQ(first.size(), 2u);
+  pages.grow(second, 1);
+  EXPECT_EQ(pages.free_pages(), 0u);
+  EXPECT_THROW(pages.grow(second, 17), Error);
+  pages.shrink(first, 16);
+  EXPECT_EQ(first.size(), 1u);
+  pages.grow(second, 17);
+  EXPECT_NE(first[0], second[0]);
+  EXPECT_NE(first[0], second[1]);
+}
+
+}  // namespace
+}  // namespace candor::runtime
