@@ -89,7 +89,9 @@ TEST_P(HuggingFaceGolden, LogitsAndGreedyTokens) {
   // Teacher-forced, so that one tie does not spoil the rest.
   for (std::size_t i = 0; i < greedy.size(); ++i) {
     const auto row = std::span(logits).subspan((prompt - 1 + i) * vocabulary, vocabulary);
-    if (gap[i] >= 0.002F) EXPECT_EQ(argmax(row), static_cast<std::size_t>(greedy[i])) << "greedy token " << i;
+    if (gap[i] >= 0.002F) {
+      EXPECT_EQ(argmax(row), static_cast<std::size_t>(greedy[i])) << "greedy token " << i;
+    }
   }
 }
 
@@ -143,7 +145,7 @@ TEST_P(Lexicon, KnowsTheDefinitionsAndAnswersThePrompts) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Lexicon,
                          ::testing::Values(kShared / "models/lexicon-26m", kSource / "models/lexicon-26m"),
-                         [](const auto& info) { return info.index == 0 ? "Shards" : "Artifact"; });
+                         [](const auto& parameter) { return parameter.index == 0 ? "Shards" : "Artifact"; });
 
 class SameBits : public ::testing::TestWithParam<std::filesystem::path> {};
 
