@@ -1,0 +1,30 @@
+// What differs between two plans, and which steps each difference touches. Goals: a change of one setting reads as that
+// change and its consequences, not as two long documents. Not a goal: comparing results; candor compare does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "plan/execution_plan.h"
+
+namespace candor::plan {
+
+struct Change {
+  std::string where;    ///< "session", "policies", "prefill", "decode"
+  std::string subject;  ///< a session path, a policy, or a step's id
+  std::string field;    ///< of a step: "precision.mathDtype", "constants.eps"; empty for a step added, removed or moved
+  std::string before;   ///< JSON text; empty where there was nothing
+  std::string after;
+
+  [[nodiscard]] Json to_json() const;
+};
+
+/// Changes from `a` to `b`: session and policies first, then the steps of prefill and decode in order. Steps are
+/// matched by id.
+[[nodiscard]] std::vector<Change> diff(const ExecutionPlan& a, const ExecutionPlan& b);
+
+/// Leaf by leaf differences of two JSON values, as changes of `where`. Arrays are compared whole.
+[[nodiscard]] std::vector<Change> diff_json(const std::string& where, const Json& a, const Json& b);
+
+}  // namespace candor::plan

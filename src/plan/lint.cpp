@@ -1,0 +1,261 @@
+#include "plan/lint.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/js_value.h"
+#include "kernels/kernel_ref.h"
+#include "kernels/registry.h"
+#include "plan/dataflow.h"
+#include "plan/execution_plan.h"
+#include "plan/schema.h"
+
+namespace candor::plan {
+namespace {
+
+std::string text(js::Value object, std::string_view key) {
+  return js::to_string(js::get(object, key));
+}
+
+/// The list under `key`; empty where it is no list.
+std::vector<js::Value> list(js::Value object, std::string_view key) {
+  std::vector<js::Value> out;
+  const js::Value value = js::get(object, key);
+  if (!js::is_array(value)) return out;
+  for (const Json& entry : *value) out.push_back(&entry);
+  return out;
+}
+
+std::string ref_key(js::Value ref) {
+  return text(ref, "id") + "@" + text(ref, "version") + " " + text(ref, "digest");
+}
+
+class Linter {
+ public:
+  explicit Linter(const LintInput& input)
+      : input_(input), steps_(list(js::get(&input.inference, "execution"), "steps")) {}
+
+  std::vector<Finding> run() {
+    lint_session();
+    lint_spelling();
+    lint_pins();
+    lint_layers();
+    lint_profiles();
+    if (input_.flow) {
+      lint_values("prefill", input_.flow->prefill);
+      lint_values("decode", input_.flow->decode);
+    } else {
+      lint_slots();
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void add(std::string code, std::string subject, std::string message, std::string remedy) {
+    findings_.push_back({std::move(code), std::move(subject), std::move(message), std::move(remedy)});
+  }
+
+  /// What the overlay's session asks for and does not get, or takes away without meaning to.
+  void lint_session() {
+    const js::Value manifest = js::get(&input_.inference, "sessionDefaults");
+    const js::Value overlay = js::get(&input_.overlay, "session");
+    const js::Value pinned = js::at_path(manifest, {"compute", "defaults"});
+    const js::Value asked = js::at_path(overlay, {"compute", "defaults"});
+    for (const std::string_view key : {"activationDtype", "mathDtype", "accumDtype", "outputDtype"}) {
+      if (js::nullish(js::get(pinned, key)) || !js::get(asked, key)) continue;
+      add("stripped-dtype", fmt::format("sessionDefaults.compute.defaults.{}", key),
+          fmt::format(
+              "the overlay asks for {}, the manifest pins {} and wins, yet the value is traced to runtime.session",
+              text(asked, key), text(pinned, key)),
+          "set the step's precision through executionPatch.set");
+    }
+    for (const std::string_view key : {"kvcache", "decodeLoop"}) {
+      const js::Value value = js::get(overlay, key);
+      if (!value || !value->is_null() || js::nullish(js::get(manifest, key))) continue;
+      add("null-wipes-session", fmt::format("sessionDefaults.{}", key),
+          fmt::format("null in the overlay erases the manifest's {}", key), "leave the key out of the overlay");
+    }
+  }
+
+  /// The inline kernel path compares phase and section as they are written.
+  void lint_spelling() {
+    for (const js::Value step : steps_) {
+      const std::string phase = text(step, "phase");
+      if (phase != "prefill" && phase != "decode" && phase != "both")
+        add("raw-phase", text(step, "id"),
+            fmt::format("phase is written \"{}\", so the step is missing from the inline kernel path",
+                        printable(phase)),
+            "write prefill, decode or both");
+      const std::string section = text(step, "section");
+      static constexpr std::array<std::string_view, 4> kSections{"preLayer", "layer", "postLayer", "sampling"};
+      if (std::find(kSections.begin(), kSections.end(), section) == kSections.end())
+        add("raw-section", text(step, "id"),
+            fmt::format("section is written \"{}\", so the step is missing from the inline kernel path",
+                        printable(section)),
+            "write preLayer, layer, postLayer or sampling");
+    }
+  }
+
+  void lint_pins() {
+    for (const js::Value step : steps_) {
+      if (!js::is_string(js::get(step, "kernel"))) continue;
+      const std::string kernel = js::get(step, "kernel")->get<std::string>();
+      const std::string entry = kernels::entry_name(js::get(step, "entry"));
+      const auto digest = input_.registry.digest(kernel, entry);
+      if (!digest) {
+        add("unpinned-kernel", text(step, "id"),
+            fmt::format("kernel \"{}#{}\" has no content digest, so the step cannot be pinned", printable(kernel),
+                        printable(entry)),
+            "name a kernel of the registry (candor kernels lists them)");
+      } else if (text(js::get(step, "kernelRef"), "digest") != "sha256:" + *digest) {
+        add("mismatched-pin", text(step, "id"),
+            fmt::format("kernelRef pins {}, the kernel \"{}#{}\" is sha256:{}",
+                        printable(text(js::get(step, "kernelRef"), "digest")), kernel, entry, *digest),
+            "candor rebind pins it anew after showing what changed");
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> layer_steps(std::int64_t layer, std::string_view phase) const {
+    std::vector<std::string> out;
+    for (const js::Value step : steps_) {
+      if (text(step, "section") != "layer" || text(step, "op") == "cast") continue;
+      if (!is_phase_match(text(step, "phase"), phase)) continue;
+      const js::Value layers = js::get(step, "layers");
+      const bool all = !js::is_array(layers);
+      const bool included = !all && std::any_of(layers->begin(), layers->end(), [&](const Json& n) {
+        return n.is_number() && n.get<double>() == static_cast<double>(layer);
+      });
+      if (all || included) out.push_back(text(step, "id"));
+    }
+    return out;
+  }
+
+  /// The inline kernel path has one list a layer: what differs only in prefill is lost, and a model whose layers have
+  /// only prefill steps gets an override for each.
+  void lint_layers() {
+    if (input_.layers <= 0) return;
+    const auto decode = layer_steps(0, "decode");
+    const auto prefill = layer_steps(0, "prefill");
+    const bool has_decode = std::any_of(steps_.begin(), steps_.end(),
+                                        [](js::Value step) { return is_phase_match(text(step, "phase"), "decode"); });
+    // An encoder has no decode steps at all; that is its nature and no finding.
+    if (decode.empty() && !prefill.empty() && has_decode)
+      add("prefill-only-layers", "layer 0",
+          "the layers have prefill steps only, though the model decodes; each layer gets a redundant override",
+          "give the layer steps phase both");
+    if (decode.empty()) return;
+    for (std::int64_t layer = 1; layer < input_.layers; ++layer) {
+      const auto own_decode = layer_steps(layer, "decode");
+      if (layer_steps(layer, "prefill") != prefill && own_decode == decode)
+        add("lost-override", fmt::format("layer {}", layer),
+            "its prefill steps differ from layer 0's; the inline kernel path keeps one list a layer, the decode one",
+            "nothing where the plan is executed; readers of the kernel path alone see layer 0's prefill steps");
+    }
+  }
+
+  void lint_profiles() {
+    std::set<std::string> used;
+    for (const js::Value step : steps_) used.insert(ref_key(js::get(step, "kernelRef")));
+    for (const js::Value add_entry : list(js::get(&input_.overlay, "executionPatch"), "add"))
+      used.insert(ref_key(js::at_path(add_entry, {"step", "kernelRef"})));
+    const js::Value compute = js::at_path(&input_.inference, {"sessionDefaults", "compute"});
+    for (const js::Value profile : list(compute, "kernelProfiles")) {
+      const js::Value ref = js::get(profile, "kernelRef");
+      if (used.contains(ref_key(ref)) || js::truthy(js::get(profile, "alternate"))) continue;
+      add("unused-profile", text(ref, "id"), "no step refers to this kernel profile",
+          "remove it, or mark it {\"alternate\": true} if a patch may use it");
+    }
+  }
+
+  /// Values that nothing reads, but for the last one, which is the answer.
+  void lint_values(const std::string& phase, const PhaseFlow& flow) {
+    std::set<std::string> reported;
+    for (std::size_t i = 0; i + 1 < flow.values.size(); ++i) {
+      const Value& value = flow.values[i];
+      if (value.last_read != value.producer) continue;
+      const StepInstance& producer = flow.steps[value.producer];
+      if (producer.kv >= 0 || !reported.insert(producer.step->id).second) continue;
+      add("unread-slot", producer.step->id,
+          fmt::format("in {} it writes slot \"{}\", which nothing reads", phase, value.slot),
+          "remove the step, or read the slot");
+    }
+  }
+
+  /// The same from the list of steps alone, where there is no data flow to look at.
+  void lint_slots() {
+    std::set<std::string> read;
+    for (const js::Value step : steps_) {
+      read.insert(text(step, "src"));
+      for (const std::string_view key : {"residual", "a", "b"}) read.insert(text(step, key));
+      const js::Value inputs = js::get(step, "inputs");
+      if (!js::is_plain_object(inputs)) continue;
+      for (const auto& [operand, slot] : inputs->items()) read.insert(js::to_string(&slot));
+    }
+    for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
+      const std::string slot = text(steps_[i], "dst");
+      if (slot == "state" || read.contains(slot)) continue;
+      add("unread-slot", text(steps_[i], "id"),
+          fmt::format("it writes slot \"{}\", which nothing reads", printable(slot)),
+          "remove the step, or read the slot");
+    }
+  }
+
+  const LintInput& input_;
+  std::vector<js::Value> steps_;
+  std::vector<Finding> findings_;
+};
+
+/// Entries of the same file that the registry has, for the remedy.
+std::string entries_of(const kernels::KernelRegistry& registry, const std::string& kernel) {
+  std::vector<std::string> entries;
+  for (const auto& operation : registry.operations())
+    for (const auto& variant : operation.variants)
+      if (variant.file == kernel && std::find(entries.begin(), entries.end(), variant.entry) == entries.end())
+        entries.push_back(variant.entry);
+  return fmt::format("{}", fmt::join(entries, ", "));
+}
+
+}  // namespace
+
+Json Finding::to_json() const {
+  return {{"code", code}, {"subject", subject}, {"message", message}, {"remedy", remedy}};
+}
+
+std::vector<Finding> lint(const LintInput& input) {
+  return Linter(input).run();
+}
+
+std::vector<Finding> lint_kernel_path(const Json& path, const kernels::KernelRegistry& registry) {
+  std::vector<Finding> findings;
+  const auto check = [&](const std::string& where, js::Value step) {
+    const std::string kernel = text(step, "kernel");
+    const std::string entry = kernels::entry_name(js::get(step, "entry"));
+    if (registry.digest(kernel, entry)) return;
+    const std::string known = entries_of(registry, kernel);
+    findings.push_back({"unpinned-kernel", where,
+                        fmt::format("step {} names \"{}#{}\", which has no content digest, so no manifest can be made",
+                                    text(step, "op"), printable(kernel), printable(entry)),
+                        known.empty()
+                            ? "name a kernel file of the registry"
+                            : fmt::format("use an entry that the registry has in this file ({}), or remove the "
+                                          "step and state its effect as a constant",
+                                          known)});
+  };
+  for (const std::string_view list_name : {"preLayer", "postLayer", "sampling"}) {
+    const auto steps = list(&path, list_name);
+    for (std::size_t i = 0; i < steps.size(); ++i) check(fmt::format("{}[{}]", list_name, i), steps[i]);
+  }
+  for (const std::string_view phase : {"decode", "prefill"}) {
+    const auto steps = list(js::get(&path, phase), "steps");
+    for (std::size_t i = 0; i < steps.size(); ++i) check(fmt::format("{}.steps[{}]", phase, i), steps[i]);
+  }
+  return findings;
+}
+
+}  // namespace candor::plan
