@@ -22,5 +22,11 @@ inline constexpr std::uint32_t layers = 4'096;                    ///< transform
 inline constexpr std::uint32_t steps = 65'536;                    ///< execution steps in a manifest
 inline constexpr std::uint64_t context = 1ull << 24;              ///< positions of one sequence
 inline constexpr std::uint64_t prompt_bytes = 64ull << 20;        ///< text given to a tokenizer at once
+inline constexpr std::uint64_t template_bytes = 512ull << 10;      ///< source of a chat template (the largest known: 17 KB)
+inline constexpr std::uint64_t template_memory = 48ull << 20;      ///< values and output alive while a template renders
+inline constexpr std::uint64_t template_steps = 10'000'000;        ///< evaluations, elements and 64-byte pieces of text
+inline constexpr std::uint32_t template_depth = 100;               ///< nesting of a template's blocks and expressions
+inline constexpr std::uint32_t template_recursion = 1'000;         ///< evaluations within evaluations
+inline constexpr std::uint32_t template_value_depth = 200;         ///< nesting of a value a template builds
 
 }  // namespace candor::limits

@@ -12,23 +12,9 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "text/jinja/clock.h"
 
 namespace candor {
-
-/// What strftime_now reads: a local date and time, without a zone.
-struct LocalTime {
-  int year = 1970;
-  int month = 1;  ///< 1 to 12
-  int day = 1;
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
-
-  /// From "2026-03-14T09:26:53". Throws Error(usage) for anything else or a date that does not exist.
-  [[nodiscard]] static LocalTime parse(std::string_view text);
-  /// The computer's clock, in its time zone.
-  [[nodiscard]] static LocalTime now();
-};
 
 namespace jinja {
 class Program;
