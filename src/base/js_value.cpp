@@ -346,7 +346,7 @@ void set(Json& object, std::string_view key, Json value) {
   if (is_index_key(key)) order_index_keys(members);
 }
 
-ObjectBuilder::ObjectBuilder(const Json& object) : members_(object.get_ref<const Json::object_t&>()) {
+ObjectBuilder::ObjectBuilder(Json object) : members_(std::move(object.get_ref<Json::object_t&>())) {
   for (std::size_t i = 0; i < members_.size(); ++i) index_.emplace(members_[i].first, i);
 }
 

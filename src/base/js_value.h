@@ -72,7 +72,8 @@ void set(Json& object, std::string_view key, Json value);
 class ObjectBuilder {
  public:
   ObjectBuilder() = default;
-  explicit ObjectBuilder(const Json& object);
+  /// Starts from the members of an object.
+  explicit ObjectBuilder(Json object);
 
   /// The value under `key`, which is null if it is new.
   Json& operator[](std::string_view key);

@@ -11,7 +11,7 @@ namespace candor::kernels {
 namespace {
 
 [[noreturn]] void malformed(std::string_view where, std::string_view what, js::Value got) {
-  fail(ErrorCode::format, "kernel path: {} must be {}; got {}", where, what, js::to_string(got));
+  fail(ErrorCode::format, "[ExecutionV0] kernel path: {} must be {}; got {}", where, what, js::to_string(got));
 }
 
 /// `owner.key`, where owner must exist.

@@ -37,7 +37,7 @@ Role find_role(std::string_view name) {
 
 js::Value find_step(const Json& steps, std::string_view op) {
   for (const Json& step : steps) {
-    if (step.is_null()) fail(ErrorCode::format, "kernel path: a step must be an object; got null");
+    if (step.is_null()) fail(ErrorCode::format, "[ExecutionV0] kernel path: a step must be an object; got null");
     if (js::strict_equal(js::get(&step, "op"), op)) return &step;
   }
   return nullptr;
@@ -48,7 +48,7 @@ const Json& steps_of(js::Value path, bool in_layer, Phase phase, js::Value layer
   js::Value steps = in_layer ? layer_steps(path, layer, phase) : js::get(path, "postLayer");
   if (!in_layer && js::nullish(steps)) steps = &kNone;
   if (!js::is_array(steps))
-    fail(ErrorCode::format, "kernel path: {} must be an array of steps; got {}",
+    fail(ErrorCode::format, "[ExecutionV0] kernel path: {} must be an array of steps; got {}",
          in_layer ? "a layer's steps" : "postLayer", js::to_string(steps));
   return *steps;
 }
@@ -135,7 +135,8 @@ std::optional<std::string> find_variant(const KernelRegistry& registry, std::str
   const KernelOperation* found = registry.find_operation(operation);
   if (found == nullptr) return std::nullopt;
   if (!js::is_string(kernel))
-    fail(ErrorCode::format, "kernel path: a step's kernel must be a string; got {}", js::to_string(kernel));
+    fail(ErrorCode::format, "[ExecutionV0] kernel path: a step's kernel must be a string; got {}",
+         js::to_string(kernel));
   const std::string_view file = without_folders(kernel->get_ref<const std::string&>());
 
   std::vector<const KernelVariant*> of_file;
