@@ -1,0 +1,139 @@
+#include "plan/overlay.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/js_value.h"
+#include "base/limits.h"
+
+namespace candor::plan {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSessionKeys{"compute", "kvcache", "decodeLoop"};
+constexpr std::array<std::string_view, 2> kComputeKeys{"defaults", "kernelProfiles"};
+constexpr std::array<std::string_view, 4> kDtypeKeys{"activationDtype", "mathDtype", "accumDtype", "outputDtype"};
+constexpr std::array<std::string_view, 3> kPatchLists{"set", "remove", "add"};
+
+std::vector<std::string> split_path(std::string_view path, std::string_view setting) {
+  std::vector<std::string> keys;
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    keys.emplace_back(path.substr(0, dot));
+    if (keys.back().empty())
+      fail(ErrorCode::usage, "session setting \"{}\": a key is empty; write a.b=value", printable(setting));
+    if (keys.size() > limits::json_depth)
+      fail(ErrorCode::usage, "session setting \"{}\": more than {} keys", printable(setting), limits::json_depth);
+    if (dot == std::string_view::npos) return keys;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+Json setting_value(std::string_view text) {
+  try {
+    return parse_json(text, "setting");
+  } catch (const Error&) {
+    return std::string(text);
+  }
+}
+
+/// Throws unless `object` is an object with known keys only, or undefined or null.
+void check_keys(js::Value object, std::string_view label, std::span<const std::string_view> known) {
+  if (js::nullish(object)) return;
+  if (!object->is_object()) fail(ErrorCode::plan, "{} must be an object", label);
+  for (const auto& [key, value] : object->items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      fail(ErrorCode::plan, "{}.{} is unknown; known are {}", label, printable(key), fmt::join(known, ", "));
+}
+
+void check_dtypes(js::Value manifest_session, js::Value session) {
+  const js::Value stated = js::at_path(manifest_session, {"compute", "defaults"});
+  const js::Value wanted = js::at_path(session, {"compute", "defaults"});
+  for (const std::string_view key : kDtypeKeys) {
+    if (js::nullish(js::get(stated, key)) || js::get(wanted, key) == nullptr) continue;
+    const std::string_view field = key == "activationDtype" ? "outputDtype" : key;
+    fail(ErrorCode::plan,
+         "session.compute.defaults.{0}={1} would do nothing: the manifest states {2}, and a manifest's dtypes stand "
+         "over the session's; patch the steps that shall differ: executionPatch {{\"set\": [{{\"id\": \"…\", "
+         "\"precision\": {{\"{3}\": {4}}}}}]}}",
+         key, js::to_string(js::get(wanted, key)), js::to_string(js::get(stated, key)), field,
+         printable(to_js_json(*js::get(wanted, key))));
+  }
+}
+
+void check_profiles(js::Value manifest_session, js::Value session) {
+  const js::Value stated = js::at_path(manifest_session, {"compute", "kernelProfiles"});
+  const js::Value wanted = js::at_path(session, {"compute", "kernelProfiles"});
+  if (js::is_array(stated) && !stated->empty() && js::is_array(wanted) && wanted->empty())
+    fail(ErrorCode::plan,
+         "session.compute.kernelProfiles=[] would do nothing: an empty list leaves the manifest's {} profiles as they "
+         "are; leave it out, or give the profiles that shall replace them",
+         stated->size());
+}
+
+void check_null(js::Value manifest_session, js::Value session, std::string_view key) {
+  const js::Value wanted = js::get(session, key);
+  if (wanted == nullptr || !wanted->is_null() || js::nullish(js::get(manifest_session, key))) return;
+  fail(ErrorCode::plan,
+       "session.{0}=null would wipe the manifest's {0} ({1}); leave it out, or set the single keys that shall differ",
+       key, printable(to_js_json(*js::get(manifest_session, key))));
+}
+
+void append_list(Json& out, const Json& patch, std::string_view name) {
+  const js::Value list = js::get(&patch, name);
+  if (js::nullish(list)) return;
+  if (!list->is_array()) fail(ErrorCode::plan, "executionPatch.{} must be an array", name);
+  Json& joined = out[std::string(name)];
+  if (joined.is_null()) joined = Json::array();
+  for (const Json& entry : *list) joined.push_back(entry);
+}
+
+}  // namespace
+
+void apply_setting(Json& session, std::string_view setting) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string_view::npos)
+    fail(ErrorCode::usage, "session setting \"{}\" has no value; write a.b=value", printable(setting));
+  const std::vector<std::string> keys = split_path(setting.substr(0, equals), setting);
+  if (session.is_null()) session = Json::object();
+  Json* place = &session;
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+    if (js::get(place, keys[i]) == nullptr) js::set(*place, keys[i], Json::object());
+    place = &(*place)[keys[i]];
+    if (!place->is_object())
+      fail(ErrorCode::usage, "session setting \"{}\": {} is {}, which has no keys", printable(setting),
+           printable(keys[i]), printable(to_js_json(*place)));
+  }
+  js::set(*place, keys.back(), setting_value(setting.substr(equals + 1)));
+}
+
+Json join_patches(const Json& first, const Json& second) {
+  if (first.is_null()) return second;
+  if (second.is_null()) return first;
+  for (const Json* patch : {&first, &second}) check_keys(patch, "executionPatch", kPatchLists);
+  Json out = Json::object();
+  for (const std::string_view list : kPatchLists)
+    for (const Json* patch : {&first, &second}) append_list(out, *patch, list);
+  return out;
+}
+
+void check_overlay(const Json& inference, const Json& overlay) {
+  const js::Value manifest_session = js::get(&inference, "sessionDefaults");
+  const js::Value session = js::get(&overlay, "session");
+  check_keys(session, "session", kSessionKeys);
+  check_keys(js::get(session, "compute"), "session.compute", kComputeKeys);
+  check_keys(js::at_path(session, {"compute", "defaults"}), "session.compute.defaults", kDtypeKeys);
+  check_dtypes(manifest_session, session);
+  check_profiles(manifest_session, session);
+  check_null(manifest_session, session, "kvcache");
+  check_null(manifest_session, session, "decodeLoop");
+  check_keys(js::get(&overlay, "executionPatch"), "executionPatch", kPatchLists);
+}
+
+}  // namespace candor::plan

@@ -1,0 +1,27 @@
+// Runtime overlays as people write them: single settings and several patches put together into one {session,
+// executionPatch}, and refused where something in it would do nothing. Goals: whatever was asked for is in the plan or
+// is an error that names the way that works. Not a goal: what the compiler checks anyway. Rejected: warnings; nobody
+// reads them, and the run goes on without what was asked for.
+#pragma once
+
+#include <string_view>
+
+#include "base/json.h"
+
+namespace candor::plan {
+
+/// Puts one setting over `session` (an object, or null for none yet): dotted keys, "=", and a value, which is JSON
+/// where it parses and a text where it does not: "kvcache.kvDtype=f16", "kvcache.maxSeqLen=512". A later setting
+/// replaces an earlier one of the same key. Throws Error(usage).
+void apply_setting(Json& session, std::string_view setting);
+
+/// One patch that does what `first` and then `second` ask for; either may be null. Throws Error(plan) where a list is
+/// not an array.
+[[nodiscard]] Json join_patches(const Json& first, const Json& second);
+
+/// Throws Error(plan), naming the key and the way that works, if a part of the overlay would be dropped by the compiler
+/// or read by nobody: a dtype that the manifest states, null over the manifest's `kvcache` or `decodeLoop`, an empty
+/// list of profiles, an unknown key. `inference` is the manifest's.
+void check_overlay(const Json& inference, const Json& overlay);
+
+}  // namespace candor::plan
