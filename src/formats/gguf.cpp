@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "formats/file_kind.h"
+#include "formats/gguf_types.h"
 
 namespace candor {
 namespace {
@@ -17,76 +18,12 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint64_t kMinimumPairBytes = 13;    // key length, type, one byte of value
 constexpr std::uint64_t kMinimumTensorBytes = 24;  // name length, rank, type, offset
 
-/// ggml's tensor type numbers (ggml.h, enum ggml_type). Nothing for numbers that were withdrawn or are not known.
-std::optional<Encoding> ggml_encoding(std::uint32_t type) {
-  switch (type) {
-    case 0:
-      return Encoding::f32;
-    case 1:
-      return Encoding::f16;
-    case 2:
-      return Encoding::q4_0;
-    case 3:
-      return Encoding::q4_1;
-    case 6:
-      return Encoding::q5_0;
-    case 7:
-      return Encoding::q5_1;
-    case 8:
-      return Encoding::q8_0;
-    case 9:
-      return Encoding::q8_1;
-    case 10:
-      return Encoding::q2_k;
-    case 11:
-      return Encoding::q3_k;
-    case 12:
-      return Encoding::q4_k;
-    case 13:
-      return Encoding::q5_k;
-    case 14:
-      return Encoding::q6_k;
-    case 15:
-      return Encoding::q8_k;
-    case 16:
-      return Encoding::iq2_xxs;
-    case 17:
-      return Encoding::iq2_xs;
-    case 18:
-      return Encoding::iq3_xxs;
-    case 19:
-      return Encoding::iq1_s;
-    case 20:
-      return Encoding::iq4_nl;
-    case 21:
-      return Encoding::iq3_s;
-    case 22:
-      return Encoding::iq2_s;
-    case 23:
-      return Encoding::iq4_xs;
-    case 24:
-      return Encoding::i8;
-    case 25:
-      return Encoding::i16;
-    case 26:
-      return Encoding::i32;
-    case 27:
-      return Encoding::i64;
-    case 28:
-      return Encoding::f64;
-    case 29:
-      return Encoding::iq1_m;
-    case 30:
-      return Encoding::bf16;
-    case 34:
-      return Encoding::tq1_0;
-    case 35:
-      return Encoding::tq2_0;
-    case 39:
-      return Encoding::mxfp4;
-    default:
-      return std::nullopt;
-  }
+/// Nothing for numbers that were withdrawn or are not known.
+std::optional<Encoding> ggml_encoding(std::uint32_t number) {
+  const auto found =
+      std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(), [&](const GgmlType& type) { return type.number == number; });
+  if (found == kGgmlTypes.end()) return std::nullopt;
+  return found->encoding;
 }
 
 /// A cursor over the file: every read is checked, and a failure names what was being read and both sizes.

@@ -30,31 +30,13 @@ Json read_object_if_present(const fs::path& folder, std::string_view name) {
   return text ? parse_object(*text, folder / name) : Json();
 }
 
-/// The "default" of a list of {name, template}, or the string itself; nothing when there is none.
-std::optional<std::string> template_of_config(const Json& config, const fs::path& path) {
-  const auto found = config.find("chat_template");
-  if (found == config.end() || found->is_null()) return std::nullopt;
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_array())
-    fail(ErrorCode::format, "{}: chat_template must be a string or a list, found {}", path.string(),
-         found->type_name());
-  for (const Json& entry : *found) {
-    const auto name = entry.is_object() ? entry.find("name") : entry.end();
-    if (!entry.is_object() || name == entry.end() || *name != "default") continue;
-    const auto text = entry.find("template");
-    if (text != entry.end() && text->is_string()) return text->get<std::string>();
-  }
-  fail(ErrorCode::format, "{}: chat_template is a list without an entry named \"default\"", path.string());
-}
-
 void read_tokenizer_files(ModelSourceBuilder& builder, const fs::path& folder) {
   builder.tokenizer_json() = read_optional_file(folder, "tokenizer.json");
   builder.tokenizer_config() = read_optional_file(folder, "tokenizer_config.json");
   builder.sentencepiece_model() = read_optional_file(folder, "tokenizer.model");
   builder.chat_template() = read_optional_file(folder, "chat_template.jinja");
   if (builder.chat_template() || !builder.tokenizer_config()) return;
-  const fs::path path = folder / "tokenizer_config.json";
-  builder.chat_template() = template_of_config(parse_object(*builder.tokenizer_config(), path), path);
+  builder.chat_template() = chat_template_of(*builder.tokenizer_config(), folder / "tokenizer_config.json");
 }
 
 /// Maps a shard and adds its tensors; returns the names it holds.
@@ -129,6 +111,23 @@ void add_weights(ModelSourceBuilder& builder, const fs::path& folder) {
 }
 
 }  // namespace
+
+std::optional<std::string> chat_template_of(const std::string& tokenizer_config, const fs::path& path) {
+  const Json config = parse_object(tokenizer_config, path);
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array())
+    fail(ErrorCode::format, "{}: chat_template must be a string or a list, found {}", path.string(),
+         found->type_name());
+  for (const Json& entry : *found) {
+    const auto name = entry.is_object() ? entry.find("name") : entry.end();
+    if (!entry.is_object() || name == entry.end() || *name != "default") continue;
+    const auto text = entry.find("template");
+    if (text != entry.end() && text->is_string()) return text->get<std::string>();
+  }
+  fail(ErrorCode::format, "{}: chat_template is a list without an entry named \"default\"", path.string());
+}
 
 ModelSource read_huggingface_folder(const fs::path& folder) {
   ModelSourceBuilder builder(SourceFormat::huggingface, folder);

@@ -44,6 +44,7 @@ std::string find_by_extension(const fs::path& folder, std::string_view extension
 }
 
 ModelSource open_folder(const fs::path& folder) {
+  if (has_file(folder, "manifest.json")) return read_artifact_folder(folder);
   if (has_file(folder, "config.json")) return read_huggingface_folder(folder);
   refuse_folder(folder);
 }
@@ -80,6 +81,23 @@ ModelSource ModelSource::open(const fs::path& path) {
     fail(ErrorCode::not_found, "{}: no such file or folder; {}", path.string(), kWhatToGive);
   if (error) fail(ErrorCode::io, "{}: {}", path.string(), error.message());
   return fs::is_directory(status) ? open_folder(path) : open_file(path);
+}
+
+ModelSource ModelSource::with_tensors(std::vector<TensorInfo> tensors) const {
+  ModelSourceBuilder builder(format_, path_);
+  builder.config() = config_;
+  builder.generation_config() = generation_config_;
+  builder.manifest() = manifest_;
+  builder.share_gguf(gguf_);
+  builder.tokenizer_json() = tokenizer_json_;
+  builder.tokenizer_config() = tokenizer_config_;
+  builder.sentencepiece_model() = sentencepiece_model_;
+  builder.chat_template() = chat_template_;
+  for (TensorInfo& tensor : tensors) {
+    tensor.extents.clear();
+    builder.add_tensor(std::move(tensor));
+  }
+  return builder.finish();
 }
 
 const TensorInfo* ModelSource::find(std::string_view name) const {

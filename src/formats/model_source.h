@@ -35,13 +35,17 @@ class ModelSource {
   [[nodiscard]] SourceFormat format() const { return format_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// config.json of a Hugging Face folder; null for the other formats.
+  /// The same facts with another tensor directory whose bytes lie nowhere: a model that is yet to be written. It reads
+  /// this one's metadata, so this one must live on.
+  [[nodiscard]] ModelSource with_tensors(std::vector<TensorInfo> tensors) const;
+
+  /// config.json of a Hugging Face folder, or the one an artifact was made from; else null.
   [[nodiscard]] const Json& config() const { return config_; }
   /// generation_config.json, or null.
   [[nodiscard]] const Json& generation_config() const { return generation_config_; }
   /// manifest.json of an artifact, or null.
   [[nodiscard]] const Json& manifest() const { return manifest_; }
-  /// Metadata of a GGUF file (of its first part), or nullptr.
+  /// Metadata of a GGUF file (of its first part) or of an artifact's tokenizer.gguf; else nullptr.
   [[nodiscard]] const GgufMetadata* gguf() const { return gguf_.get(); }
 
   /// Texts of the tokenizer files that a folder holds; absent for GGUF, whose tokenizer is in its metadata.

@@ -21,6 +21,7 @@ class ModelSourceBuilder {
   std::optional<std::string>& sentencepiece_model() { return source_.sentencepiece_model_; }
   std::optional<std::string>& chat_template() { return source_.chat_template_; }
   void set_gguf(GgufMetadata metadata);
+  void share_gguf(std::shared_ptr<const GgufMetadata> metadata) { source_.gguf_ = std::move(metadata); }
 
   /// Returns the file's index for TensorExtent::file.
   std::uint32_t add_file(MappedFile file);
@@ -44,5 +45,10 @@ class ModelSourceBuilder {
 
 [[nodiscard]] ModelSource read_gguf_model(const std::filesystem::path& path);
 [[nodiscard]] ModelSource read_huggingface_folder(const std::filesystem::path& folder);
+[[nodiscard]] ModelSource read_artifact_folder(const std::filesystem::path& folder);
+
+/// The chat template that a tokenizer_config.json holds (of several, "default"); nothing if it has none.
+[[nodiscard]] std::optional<std::string> chat_template_of(const std::string& tokenizer_config,
+                                                          const std::filesystem::path& path);
 
 }  // namespace candor

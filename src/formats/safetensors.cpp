@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "formats/file_kind.h"
+#include "formats/safetensors_types.h"
 
 namespace candor {
 namespace {
@@ -17,30 +18,10 @@ namespace {
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-struct DtypeName {
-  std::string_view name;
-  Encoding encoding;
-};
-constexpr std::array kDtypes = std::to_array<DtypeName>({{"F64", Encoding::f64},
-                                                         {"F32", Encoding::f32},
-                                                         {"F16", Encoding::f16},
-                                                         {"BF16", Encoding::bf16},
-                                                         {"I64", Encoding::i64},
-                                                         {"I32", Encoding::i32},
-                                                         {"I16", Encoding::i16},
-                                                         {"I8", Encoding::i8},
-                                                         {"U64", Encoding::u64},
-                                                         {"U32", Encoding::u32},
-                                                         {"U16", Encoding::u16},
-                                                         {"U8", Encoding::u8},
-                                                         {"BOOL", Encoding::boolean},
-                                                         {"F8_E4M3", Encoding::f8_e4m3},
-                                                         {"F8_E5M2", Encoding::f8_e5m2}});
-
 std::optional<Encoding> find_dtype(std::string_view name) {
-  const auto found =
-      std::find_if(kDtypes.begin(), kDtypes.end(), [&](const DtypeName& dtype) { return dtype.name == name; });
-  if (found == kDtypes.end()) return std::nullopt;
+  const auto found = std::find_if(kSafetensorsDtypes.begin(), kSafetensorsDtypes.end(),
+                                  [&](const SafetensorsDtype& dtype) { return dtype.name == name; });
+  if (found == kSafetensorsDtypes.end()) return std::nullopt;
   return found->encoding;
 }
 

@@ -36,6 +36,7 @@ struct TensorInfo {
   std::vector<TensorExtent> extents;  ///< in order; one, unless an artifact cut the tensor across shards
   std::uint64_t bytes = 0;            ///< sum of the extents
   TensorLayout layout = TensorLayout::rows;
+  std::string sha256;  ///< of the bytes, 64 hexadecimal digits, where the file states it (artifacts); else empty
 
   [[nodiscard]] std::uint64_t elements() const {
     std::uint64_t count = 1;

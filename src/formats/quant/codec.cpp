@@ -13,8 +13,19 @@ namespace {
 using quant::load;
 using quant::store;
 
-using Decoder = void (*)(const std::uint8_t* block, float* out);
-using Encoder = void (*)(const float* in, std::uint8_t* block);
+/// Many blocks at once, so that the short functions of plain types are inlined into a loop.
+using Decoder = void (*)(const EncodingInfo& type, const std::uint8_t* blocks, float* out, std::uint64_t count);
+using Encoder = void (*)(const EncodingInfo& type, const float* in, std::uint8_t* blocks, std::uint64_t count);
+
+template <void (*Decode)(const std::uint8_t*, float*)>
+void decode_run(const EncodingInfo& type, const std::uint8_t* blocks, float* out, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) Decode(blocks + i * type.block_bytes, out + i * type.block_size);
+}
+
+template <void (*Encode)(const float*, std::uint8_t*)>
+void encode_run(const EncodingInfo& type, const float* in, std::uint8_t* blocks, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) Encode(in + i * type.block_size, blocks + i * type.block_bytes);
+}
 
 template <typename T>
 void decode_plain(const std::uint8_t* block, float* out) {
@@ -71,83 +82,83 @@ Codec find_codec(Encoding encoding) {
   using namespace quant;
   switch (encoding) {
     case Encoding::f64:
-      return {decode_plain<double>, encode_f64};
+      return {decode_run<decode_plain<double>>, encode_run<encode_f64>};
     case Encoding::f32:
-      return {decode_plain<float>, encode_f32};
+      return {decode_run<decode_plain<float>>, encode_run<encode_f32>};
     case Encoding::f16:
-      return {decode_f16, encode_f16};
+      return {decode_run<decode_f16>, encode_run<encode_f16>};
     case Encoding::bf16:
-      return {decode_bf16, encode_bf16};
+      return {decode_run<decode_bf16>, encode_run<encode_bf16>};
     case Encoding::i64:
-      return {decode_plain<std::int64_t>, nullptr};
+      return {decode_run<decode_plain<std::int64_t>>, nullptr};
     case Encoding::i32:
-      return {decode_plain<std::int32_t>, nullptr};
+      return {decode_run<decode_plain<std::int32_t>>, nullptr};
     case Encoding::i16:
-      return {decode_plain<std::int16_t>, nullptr};
+      return {decode_run<decode_plain<std::int16_t>>, nullptr};
     case Encoding::i8:
-      return {decode_plain<std::int8_t>, nullptr};
+      return {decode_run<decode_plain<std::int8_t>>, nullptr};
     case Encoding::u64:
-      return {decode_plain<std::uint64_t>, nullptr};
+      return {decode_run<decode_plain<std::uint64_t>>, nullptr};
     case Encoding::u32:
-      return {decode_plain<std::uint32_t>, nullptr};
+      return {decode_run<decode_plain<std::uint32_t>>, nullptr};
     case Encoding::u16:
-      return {decode_plain<std::uint16_t>, nullptr};
+      return {decode_run<decode_plain<std::uint16_t>>, nullptr};
     case Encoding::u8:
-      return {decode_plain<std::uint8_t>, nullptr};
+      return {decode_run<decode_plain<std::uint8_t>>, nullptr};
     case Encoding::boolean:
-      return {decode_boolean, nullptr};
+      return {decode_run<decode_boolean>, nullptr};
     case Encoding::f8_e4m3:
-      return {decode_f8_e4m3, nullptr};
+      return {decode_run<decode_f8_e4m3>, nullptr};
     case Encoding::f8_e5m2:
-      return {decode_f8_e5m2, nullptr};
+      return {decode_run<decode_f8_e5m2>, nullptr};
     case Encoding::q4_0:
-      return {decode_q4_0, encode_q4_0};
+      return {decode_run<decode_q4_0>, encode_run<encode_q4_0>};
     case Encoding::q4_1:
-      return {decode_q4_1, encode_q4_1};
+      return {decode_run<decode_q4_1>, encode_run<encode_q4_1>};
     case Encoding::q5_0:
-      return {decode_q5_0, encode_q5_0};
+      return {decode_run<decode_q5_0>, encode_run<encode_q5_0>};
     case Encoding::q5_1:
-      return {decode_q5_1, encode_q5_1};
+      return {decode_run<decode_q5_1>, encode_run<encode_q5_1>};
     case Encoding::q8_0:
-      return {decode_q8_0, encode_q8_0};
+      return {decode_run<decode_q8_0>, encode_run<encode_q8_0>};
     case Encoding::q8_1:
-      return {decode_q8_1, nullptr};
+      return {decode_run<decode_q8_1>, nullptr};
     case Encoding::q2_k:
-      return {decode_q2_k, nullptr};
+      return {decode_run<decode_q2_k>, nullptr};
     case Encoding::q3_k:
-      return {decode_q3_k, nullptr};
+      return {decode_run<decode_q3_k>, nullptr};
     case Encoding::q4_k:
-      return {decode_q4_k, encode_q4_k};
+      return {decode_run<decode_q4_k>, encode_run<encode_q4_k>};
     case Encoding::q5_k:
-      return {decode_q5_k, encode_q5_k};
+      return {decode_run<decode_q5_k>, encode_run<encode_q5_k>};
     case Encoding::q6_k:
-      return {decode_q6_k, encode_q6_k};
+      return {decode_run<decode_q6_k>, encode_run<encode_q6_k>};
     case Encoding::q8_k:
-      return {decode_q8_k, nullptr};
+      return {decode_run<decode_q8_k>, nullptr};
     case Encoding::iq2_xxs:
-      return {decode_iq2_xxs, nullptr};
+      return {decode_run<decode_iq2_xxs>, nullptr};
     case Encoding::iq2_xs:
-      return {decode_iq2_xs, nullptr};
+      return {decode_run<decode_iq2_xs>, nullptr};
     case Encoding::iq2_s:
-      return {decode_iq2_s, nullptr};
+      return {decode_run<decode_iq2_s>, nullptr};
     case Encoding::iq3_xxs:
-      return {decode_iq3_xxs, nullptr};
+      return {decode_run<decode_iq3_xxs>, nullptr};
     case Encoding::iq3_s:
-      return {decode_iq3_s, nullptr};
+      return {decode_run<decode_iq3_s>, nullptr};
     case Encoding::iq1_s:
-      return {decode_iq1_s, nullptr};
+      return {decode_run<decode_iq1_s>, nullptr};
     case Encoding::iq1_m:
-      return {decode_iq1_m, nullptr};
+      return {decode_run<decode_iq1_m>, nullptr};
     case Encoding::iq4_nl:
-      return {decode_iq4_nl, nullptr};
+      return {decode_run<decode_iq4_nl>, nullptr};
     case Encoding::iq4_xs:
-      return {decode_iq4_xs, nullptr};
+      return {decode_run<decode_iq4_xs>, nullptr};
     case Encoding::tq1_0:
-      return {decode_tq1_0, nullptr};
+      return {decode_run<decode_tq1_0>, nullptr};
     case Encoding::tq2_0:
-      return {decode_tq2_0, nullptr};
+      return {decode_run<decode_tq2_0>, nullptr};
     case Encoding::mxfp4:
-      return {decode_mxfp4, nullptr};
+      return {decode_run<decode_mxfp4>, nullptr};
     case Encoding::a8_32:
     case Encoding::a8_256:
       return {nullptr, nullptr};  // activations: no file holds them
@@ -159,12 +170,12 @@ constexpr std::size_t kLargestBlock = 256;
 
 void quantize_row(const EncodingInfo& type, Encoder encode, const float* src, std::uint8_t* dst, std::uint64_t cols) {
   const std::uint64_t whole = cols / type.block_size;
-  for (std::uint64_t i = 0; i < whole; ++i) encode(src + i * type.block_size, dst + i * type.block_bytes);
+  encode(type, src, dst, whole);
   const std::uint64_t rest = cols % type.block_size;
   if (rest == 0) return;
   std::array<float, kLargestBlock> padded{};
   std::copy_n(src + whole * type.block_size, rest, padded.begin());
-  encode(padded.data(), dst + whole * type.block_bytes);
+  encode(type, padded.data(), dst + whole * type.block_bytes, 1);
 }
 
 }  // namespace
@@ -180,11 +191,11 @@ void dequantize(Encoding encoding, const std::byte* src, float* dst, std::uint64
   if (!decode) fail(ErrorCode::unsupported, "{} is not an encoding of weights", to_string(encoding));
   const auto* blocks = reinterpret_cast<const std::uint8_t*>(src);
   const std::uint64_t whole = elements / type.block_size;
-  for (std::uint64_t i = 0; i < whole; ++i) decode(blocks + i * type.block_bytes, dst + i * type.block_size);
+  decode(type, blocks, dst, whole);
   const std::uint64_t rest = elements % type.block_size;
   if (rest == 0) return;
   std::array<float, kLargestBlock> last{};
-  decode(blocks + whole * type.block_bytes, last.data());
+  decode(type, blocks + whole * type.block_bytes, last.data(), 1);
   std::copy_n(last.begin(), rest, dst + whole * type.block_size);
 }
 

@@ -1,0 +1,128 @@
+#include "formats/artifact_verify.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "formats/manifest.h"
+#include "formats/shard_hash.h"
+
+namespace candor {
+namespace {
+
+std::vector<ManifestShard> shards_of(const ModelSource& artifact) {
+  if (artifact.format() != SourceFormat::artifact)
+    fail(ErrorCode::usage, "{}: is a {} model, which holds no digests; only artifacts can be verified",
+         artifact.path().string(), to_string(artifact.format()));
+  return manifest_shards(artifact.manifest());
+}
+
+std::string shard_digest(const MappedFile& file, HashAlgorithm algorithm) {
+  ShardHasher hasher(algorithm);
+  hasher.update(file.bytes());
+  return hasher.hex();
+}
+
+/// Hashes done by many threads; each result has its own place.
+class Verification {
+ public:
+  Verification(const ModelSource& artifact, Progress* progress)
+      : artifact_(artifact), shards_(shards_of(artifact)), progress_(progress) {
+    shard_found_.resize(shards_.size());
+    tensor_found_.resize(artifact_.tensors().size());
+  }
+
+  void run(ThreadPool& pool) {
+    const auto shard_count = static_cast<std::uint32_t>(shards_.size());
+    const auto tensor_count = static_cast<std::uint32_t>(artifact_.tensors().size());
+    pool.parallel_for(shard_count + tensor_count, [&](std::uint32_t unit, unsigned) {
+      unit < shard_count ? hash_shard(unit) : hash_tensor(unit - shard_count);
+    });
+  }
+
+  [[nodiscard]] std::vector<Damage> damages() const {
+    std::vector<Damage> out;
+    std::vector<bool> explained(shards_.size(), false);
+    for (std::size_t i = 0; i < tensor_found_.size(); ++i) {
+      const TensorInfo& tensor = artifact_.tensors()[i];
+      if (tensor_found_[i] == tensor.sha256) continue;
+      for (const TensorExtent& extent : tensor.extents) {
+        const bool differs = shard_found_[extent.file] != shards_[extent.file].hash;
+        const bool only_extent = tensor.extents.size() == 1;
+        if (!differs && !only_extent) continue;  // the damage is in another piece of this tensor
+        explained[extent.file] = true;
+        out.push_back(
+            {shards_[extent.file].filename, extent.offset, extent.size, tensor.name, tensor.sha256, tensor_found_[i]});
+      }
+    }
+    for (std::size_t i = 0; i < shards_.size(); ++i)
+      if (shard_found_[i] != shards_[i].hash && !explained[i])
+        out.push_back({shards_[i].filename, 0, shards_[i].size, "", shards_[i].hash, shard_found_[i]});
+    return out;
+  }
+
+ private:
+  void hash_shard(std::uint32_t index) {
+    shard_found_[index] = shard_digest(artifact_.files()[index], shards_[index].algorithm);
+    advance(shards_[index].size);
+  }
+
+  void hash_tensor(std::uint32_t index) {
+    const TensorInfo& tensor = artifact_.tensors()[index];
+    if (tensor.sha256.empty()) return;
+    tensor_found_[index] = tensor_sha256(artifact_, tensor);
+    advance(tensor.bytes);
+  }
+
+  void advance(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ += bytes;
+    if (progress_) progress_->update(done_);
+  }
+
+  const ModelSource& artifact_;
+  std::vector<ManifestShard> shards_;
+  std::vector<std::string> shard_found_;
+  std::vector<std::string> tensor_found_;
+  Progress* progress_;
+  std::mutex mutex_;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t verification_bytes(const ModelSource& artifact) {
+  std::uint64_t total = 0;
+  for (const ManifestShard& shard : shards_of(artifact)) total += shard.size;
+  for (const TensorInfo& tensor : artifact.tensors())
+    if (!tensor.sha256.empty()) total += tensor.bytes;
+  return total;
+}
+
+std::vector<Damage> verify_artifact(const ModelSource& artifact, ThreadPool& pool, Progress* progress) {
+  Verification verification(artifact, progress);
+  verification.run(pool);
+  return verification.damages();
+}
+
+std::string tensor_sha256(const ModelSource& source, const TensorInfo& tensor) {
+  Sha256 hash;
+  for (const TensorExtent& extent : tensor.extents)
+    hash.update(source.files()[extent.file].bytes().subspan(extent.offset, extent.size));
+  return hash.hex();
+}
+
+void check_tensor_digest(const ModelSource& source, const TensorInfo& tensor) {
+  if (tensor.sha256.empty()) return;
+  const std::string found = tensor_sha256(source, tensor);
+  if (found == tensor.sha256) return;
+  const TensorExtent& first = tensor.extents.front();
+  fail(ErrorCode::integrity,
+       "{}: tensor \"{}\" ({} bytes from offset {}) has the SHA-256 {}, but the manifest says {}; the file is damaged: "
+       "restore it",
+       source.files()[first.file].path().string(), printable(tensor.name), tensor.bytes, first.offset, found,
+       tensor.sha256);
+}
+
+}  // namespace candor
