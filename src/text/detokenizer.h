@@ -23,17 +23,20 @@ class StreamDecoder {
   /// `tokenizer` must outlive this object.
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
 
-  /// The characters that `id` completes; empty while a character or a trailing space is held back.
+  /// The characters that `id` completes; empty while a character is held back.
   [[nodiscard]] std::string push(std::uint32_t id);
   /// What is still held back; an incomplete character becomes U+FFFD. The object is then as new.
   [[nodiscard]] std::string finish();
 
  private:
+  void reset();
+  [[nodiscard]] std::string strip(std::string text);
+
   const Tokenizer* tokenizer_;
   bool skip_special_;
-  bool first_ = true;           // no token has contributed yet
-  std::uint32_t to_strip_ = 0;  // leading characters the decoder still removes
-  std::string held_;            // bytes not yet emitted
+  bool first_ = true;         // no token has contributed yet
+  std::size_t to_strip_ = 0;  // leading characters the decoder still removes
+  std::string held_;          // bytes not yet emitted
 };
 
 /// Finds stop strings in streamed text, also across the borders of pieces.
@@ -48,10 +51,14 @@ class StopMatcher {
   [[nodiscard]] std::string finish();
 
   [[nodiscard]] bool stopped() const { return matched_.has_value(); }
-  /// The stop string found: of those that begin first, the longest one complete when it was seen.
+  /// The stop string found: the one that was complete first, of several the longest. How the text was cut into pieces
+  /// makes no difference.
   [[nodiscard]] std::optional<std::string_view> matched() const;
 
  private:
+  /// Bytes at the end of the held text that a stop string may begin with.
+  [[nodiscard]] std::size_t possible_beginning() const;
+
   std::vector<std::string> stops_;
   std::string held_;
   std::optional<std::size_t> matched_;

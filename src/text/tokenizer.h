@@ -22,7 +22,9 @@
 namespace candor {
 
 class GgufMetadata;
+namespace text {
 struct TokenizerParts;
+}
 
 struct EncodeOptions {
   bool add_special = true;    ///< let the post-processor add its tokens (BOS, [CLS] … [SEP])
@@ -31,7 +33,7 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  explicit Tokenizer(TokenizerParts parts);
+  explicit Tokenizer(text::TokenizerParts parts);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -72,7 +74,7 @@ class Tokenizer {
 
  private:
   friend class StreamDecoder;
-  std::unique_ptr<const TokenizerParts> parts_;
+  std::unique_ptr<const text::TokenizerParts> parts_;
 };
 
 /// Reads tokenizer.json (Hugging Face tokenizers 0.23 and earlier forms). `tokenizer_config_json`, or "", supplies the

@@ -1,0 +1,21 @@
+// The pre-tokenizers that GGUF files know by name (tokenizer.ggml.pre). A name stands for patterns, applied one after
+// the other, and for a few flags of the vocabulary; the patterns are those of the models' own tokenizer.json files.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace candor::text {
+
+struct GgufPreTokenizer {
+  std::string_view name;
+  std::span<const std::string_view> patterns;  ///< Oniguruma's syntax; each cuts what the one before it left
+  bool ignore_merges = false;                  ///< words that are tokens are taken whole
+  bool add_bos = false;                        ///< the default where tokenizer.ggml.add_bos_token is absent
+  bool nfc = false;                            ///< text is normalized to NFC
+};
+
+/// The pre-tokenizer called `name`. Throws Error(unsupported), naming `label` and the known names.
+[[nodiscard]] const GgufPreTokenizer& gguf_pre_tokenizer(std::string_view name, std::string_view label);
+
+}  // namespace candor::text
