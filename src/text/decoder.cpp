@@ -192,6 +192,15 @@ std::string_view name(const SpaceJoinDecode&) {
 
 }  // namespace
 
+std::vector<DecoderStep> sentencepiece_decoder(bool strip_space) {
+  std::vector<DecoderStep> steps;
+  steps.emplace_back(ReplaceDecode{Pattern::literal("\xe2\x96\x81"), " "});
+  steps.emplace_back(ByteFallbackDecode{});
+  steps.emplace_back(FuseDecode{});
+  if (strip_space) steps.emplace_back(StripDecode{U' ', 1, 0});
+  return steps;
+}
+
 Decoder::Decoder(std::vector<DecoderStep> steps, std::string_view label) : steps_(std::move(steps)) {
   bool joined = false;
   for (const auto& step : steps_) {

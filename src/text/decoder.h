@@ -45,6 +45,10 @@ struct SpaceJoinDecode {};
 using DecoderStep = std::variant<ByteLevelDecode, ByteFallbackDecode, FuseDecode, MetaspaceDecode, WordPieceDecode,
                                  ReplaceDecode, StripDecode, SpaceJoinDecode>;
 
+/// SentencePiece's decoder: ▁ becomes a space, bytes become characters, and with `strip_space` the dummy space that was
+/// put before the text goes.
+[[nodiscard]] std::vector<DecoderStep> sentencepiece_decoder(bool strip_space);
+
 class Decoder {
  public:
   /// Throws Error(unsupported), naming `label`, for a chain that cannot be streamed: after Fuse or ByteLevel, which

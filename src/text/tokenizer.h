@@ -87,7 +87,9 @@ class Tokenizer {
 /// Reads the tokenizer.ggml.* keys of a GGUF file: models llama, gpt2, bert and t5.
 [[nodiscard]] std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufMetadata& metadata, std::string_view label);
 
-/// Reads a SentencePiece .model file (protocol buffer ModelProto): BPE, unigram, word and char models.
+/// Reads a SentencePiece .model file (protocol buffer ModelProto): BPE and unigram. The file does not say what
+/// add_special adds: BOS before the text where the model has one, else EOS after it. Throws Error(format) or
+/// Error(unsupported).
 [[nodiscard]] std::unique_ptr<Tokenizer> load_sentencepiece_model(std::span<const std::byte> model,
                                                                   std::string_view label);
 

@@ -129,15 +129,6 @@ class GgufReader {
   std::vector<PieceType> types_;
 };
 
-std::vector<DecoderStep> sentencepiece_decoder(bool strip_space) {
-  std::vector<DecoderStep> steps;
-  steps.emplace_back(ReplaceDecode{Pattern::literal(kSpaceMark), " "});
-  steps.emplace_back(ByteFallbackDecode{});
-  steps.emplace_back(FuseDecode{});
-  if (strip_space) steps.emplace_back(StripDecode{U' ', 1, 0});
-  return steps;
-}
-
 /// SentencePiece BPE: pieces with scores.
 void read_llama(const GgufReader& reader) {
   TokenizerParts& parts = reader.parts();
