@@ -25,7 +25,10 @@ ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& o
   limits.rows = std::max(1u, std::min(options.prefill_rows, limits.context));
   limits.rows = std::max(limits.rows, options.sequences);
   limits.sequences = std::max(1u, options.sequences);
-  limits.page_positions = settings.layout == KvLayout::paged ? settings.page_positions : limits.context;
+  // Contiguous layout is one page a sequence; kernels walk a page in blocks.
+  limits.page_positions = settings.layout == KvLayout::paged
+                              ? settings.page_positions
+                              : (limits.context + kPageGranularity - 1) / kPageGranularity * kPageGranularity;
   limits.pages = limits.sequences * ((limits.context + limits.page_positions - 1) / limits.page_positions);
   return limits;
 }

@@ -42,6 +42,9 @@ KvSettings kv_settings(const Json& session) {
   const Json* kv = section(session, "kvcache", kKeys);
   if (!kv) return settings;
   settings.page_positions = positive(*kv, "kvcache", "pageSize", kDefaultPagePositions);
+  if (settings.page_positions % kPageGranularity != 0)
+    fail(ErrorCode::plan, "session.kvcache.pageSize must be a multiple of {}; got {}", kPageGranularity,
+         settings.page_positions);
   settings.max_positions = positive(*kv, "kvcache", "maxSeqLen", 0);
   if (kv->contains("layout") && !(*kv)["layout"].is_null()) {
     const Json& layout = (*kv)["layout"];

@@ -11,6 +11,7 @@ namespace candor::runtime {
 enum class KvLayout : std::uint8_t { contiguous, paged };
 
 inline constexpr std::uint32_t kDefaultPagePositions = 256;
+inline constexpr std::uint32_t kPageGranularity = 16;  ///< a page holds a multiple of this many positions
 
 struct KvSettings {
   KvLayout layout = KvLayout::contiguous;

@@ -35,6 +35,7 @@ TEST(SessionSettings, AreReadAndUnknownOnesRefused) {
   };
   refuses(R"({"kvcache":{"pagesize":64}})", "session.kvcache.pagesize is unknown");
   refuses(R"({"kvcache":{"pageSize":0}})", "session.kvcache.pageSize must be an integer from 1");
+  refuses(R"({"kvcache":{"pageSize":24}})", "pageSize must be a multiple of 16; got 24");
   refuses(R"({"kvcache":{"layout":"ring"}})", "layout must be contiguous or paged");
   refuses(R"({"decodeLoop":{"stopCheckMode":"never"}})", "stopCheckMode must be batch or per-token");
   refuses(R"({"decodeLoop":[]})", "session.decodeLoop must be an object or null");
