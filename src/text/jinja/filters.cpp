@@ -1,34 +1,19 @@
 #include "text/jinja/filters.h"
 
-#include "text/jinja/format.h"
-#include "text/jinja/methods.h"
+#include <algorithm>
+
+#include "text/jinja/filter_tables.h"
 
 namespace candor::jinja {
-const FilterEntry* find_filter(std::string_view) {
+
+const FilterEntry* find_filter(std::string_view name) {
+  for (const auto table : {text_filters(), html_filters(), number_filters(), sequence_filters(), order_filters(),
+                           selection_filters(), value_filters()}) {
+    const auto found =
+        std::find_if(table.begin(), table.end(), [&](const FilterEntry& entry) { return entry.name == name; });
+    if (found != table.end()) return &*found;
+  }
   return nullptr;
 }
-Value format_percent(Runtime& runtime, const Value&, const Value&) {
-  runtime.fail("% on strings is not done yet");
-}
-std::span<const Method> text_methods() {
-  return {};
-}
-std::span<const Method> dict_methods() {
-  return {};
-}
-std::span<const Method> list_methods() {
-  return {};
-}
-std::span<const Method> tuple_methods() {
-  return {};
-}
-std::span<const Method> range_methods() {
-  return {};
-}
-std::span<const Method> integer_methods() {
-  return {};
-}
-std::span<const Method> float_methods() {
-  return {};
-}
+
 }  // namespace candor::jinja

@@ -412,11 +412,7 @@ void Lexer::append_escape(std::string& out, std::string_view body, std::size_t& 
     fail(line, "\\N{...} in a string is not supported; write the character itself");
   } else if (static_cast<unsigned char>(kind) >= 0x80) {
     // Python escapes the character first, so that the backslash becomes one of text.
-    const char32_t c = next_code_point(body, at);
-    const auto code = static_cast<std::uint32_t>(c);
-    out += c < 0x100     ? fmt::format("\\x{:02x}", code)
-           : c < 0x10000 ? fmt::format("\\u{:04x}", code)
-                         : fmt::format("\\U{:08x}", code);
+    out += escaped_code_point(next_code_point(body, at));
   } else {
     out += '\\';
     out += kind;

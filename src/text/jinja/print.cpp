@@ -13,7 +13,6 @@ void append_quoted(Buffer& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
     const char32_t c = next_code_point(text, at);
-    const auto code = static_cast<std::uint32_t>(c);
     if (c == static_cast<char32_t>(quote) || c == '\\') {
       out.append('\\');
       out.append(static_cast<char>(c));
@@ -25,10 +24,8 @@ void append_quoted(Buffer& out, std::string_view text) {
       out.append("\\t");
     } else if (is_printable(c)) {
       out.append(text.substr(start, at - start));
-    } else if (c < 0x100) {
-      out.append(fmt::format("\\x{:02x}", code));
     } else {
-      out.append(c < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code));
+      out.append(escaped_code_point(c));
     }
   }
   out.append(quote);
@@ -125,6 +122,20 @@ void print_repr(Runtime& runtime, Buffer& out, const Value& value) {
     print_view(runtime, out, *std::get<DictViewPtr>(value.storage()), type_name(value));
   } else {
     print_object(runtime, out, *value.object());
+  }
+}
+
+void print_ascii(Runtime& runtime, Buffer& out, const Value& value) {
+  Buffer shown(runtime);
+  print_repr(runtime, shown, value);
+  const std::string_view text = shown.view();
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c < 0x80) {
+      out.append(static_cast<char>(c));
+    } else {
+      out.append(escaped_code_point(c));
+    }
   }
 }
 

@@ -13,6 +13,9 @@ void print(Runtime& runtime, Buffer& out, const Value& value);
 /// Appends repr(value).
 void print_repr(Runtime& runtime, Buffer& out, const Value& value);
 
+/// Appends ascii(value): repr with everything beyond ASCII escaped.
+void print_ascii(Runtime& runtime, Buffer& out, const Value& value);
+
 /// str(value) as a value; a string is itself, without its markup.
 [[nodiscard]] Value to_text(Runtime& runtime, const Value& value);
 /// The same that keeps markup (soft_str).

@@ -54,7 +54,7 @@ class Runtime {
   // Values of this rendering. Text must be well-formed UTF-8.
   [[nodiscard]] Value text(std::string bytes, bool markup = false);
   [[nodiscard]] Value text(std::string_view bytes, bool markup = false) { return text(std::string(bytes), markup); }
-  [[nodiscard]] Value text(const char* bytes) { return text(std::string(bytes)); }
+  [[nodiscard]] Value text(const char* bytes, bool markup = false) { return text(std::string(bytes), markup); }
   [[nodiscard]] Value sequence(std::vector<Value> items, SequenceKind kind);
   [[nodiscard]] Value list(std::vector<Value> items) { return sequence(std::move(items), SequenceKind::list); }
   [[nodiscard]] Value tuple(std::vector<Value> items) { return sequence(std::move(items), SequenceKind::tuple); }

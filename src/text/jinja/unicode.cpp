@@ -1,5 +1,6 @@
 #include "text/jinja/unicode.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -136,6 +137,12 @@ void append_utf8(std::string& out, char32_t c) {
     put(0x80 | ((c >> 6) & 0x3f));
     put(0x80 | (c & 0x3f));
   }
+}
+
+std::string escaped_code_point(char32_t c) {
+  const auto code = static_cast<std::uint32_t>(c);
+  if (code < 0x100) return fmt::format("\\x{:02x}", code);
+  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
 std::size_t count_code_points(std::string_view text) {

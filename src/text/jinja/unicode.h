@@ -13,6 +13,9 @@ namespace candor::jinja {
 
 void append_utf8(std::string& out, char32_t code_point);
 
+/// The escape that Python writes for a code point: \xNN, \uNNNN or \UNNNNNNNN.
+[[nodiscard]] std::string escaped_code_point(char32_t code_point);
+
 /// Code points in well-formed `text`.
 [[nodiscard]] std::size_t count_code_points(std::string_view text);
 
