@@ -5,18 +5,6 @@
 namespace candor {
 namespace {
 
-std::string_view to_string(ExternalInput external) {
-  switch (external) {
-    case ExternalInput::tokens:
-      return "$tokens";
-    case ExternalInput::positions:
-      return "$positions";
-    case ExternalInput::sampler:
-      return "$sampler";
-  }
-  return "$tokens";
-}
-
 Json value_json(const ProgramValue& value) {
   return {{"slot", value.slot},     {"encoding", to_string(value.encoding)},
           {"cols", value.cols},     {"rows", value.rows == kernels::RowKind::tokens ? "tokens" : "sequences"},
@@ -44,6 +32,18 @@ Json instruction_json(const Program& program, const ProgramPhase& phase, const I
 }
 
 }  // namespace
+
+std::string_view to_string(ExternalInput external) {
+  switch (external) {
+    case ExternalInput::tokens:
+      return "$tokens";
+    case ExternalInput::positions:
+      return "$positions";
+    case ExternalInput::sampler:
+      return "$sampler";
+  }
+  return "$tokens";
+}
 
 std::string_view to_string(Phase phase) {
   return phase == Phase::prefill ? "prefill" : "decode";

@@ -98,5 +98,6 @@ struct Program {
 };
 
 [[nodiscard]] std::string_view to_string(Phase phase);
+[[nodiscard]] std::string_view to_string(ExternalInput external);
 
 }  // namespace candor
