@@ -48,7 +48,7 @@ struct Weight {
 struct KvCache {
   std::byte* data = nullptr;
   std::uint64_t page_bytes = 0;
-  std::uint32_t page_positions = 0;
+  std::uint32_t page_positions = 0;  ///< a multiple of 16
   Encoding encoding = Encoding::f32;
 };
 
@@ -95,7 +95,7 @@ struct Kernel {
   void (*pack)(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed,
                ThreadPool&) = nullptr;
   /// Names the layout: two kernels with the same name can share one packed copy of a weight.
-  std::string_view layout;
+  std::string_view layout = {};
 
   /// Scratch memory for the largest shapes; null if none.
   std::uint64_t (*scratch_bytes)(const KernelShapes&, const Constants&) = nullptr;

@@ -1,0 +1,62 @@
+// The functions each kernel source defines; table.cpp puts them under the names of the registry. Each namespace is a
+// file: cpu/<namespace>.cpp.
+#pragma once
+
+#include "kernels/cpu/kernel.h"
+
+namespace candor::cpu::CANDOR_ISA {
+
+// A matrix product also says how its weights are packed and what scratch memory many rows need.
+#define CANDOR_MATMUL_ENTRIES(name)                                                                    \
+  namespace name {                                                                                     \
+  void run(const KernelArguments&);                                                                    \
+  std::uint64_t packed_bytes(std::uint64_t rows, std::uint64_t cols);                                  \
+  void pack(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&); \
+  std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);                                  \
+  }
+CANDOR_MATMUL_ENTRIES(matmul_f32)
+CANDOR_MATMUL_ENTRIES(matmul_f16)
+CANDOR_MATMUL_ENTRIES(matmul_bf16)
+CANDOR_MATMUL_ENTRIES(matmul_q8_0)
+CANDOR_MATMUL_ENTRIES(matmul_q4_0)
+CANDOR_MATMUL_ENTRIES(matmul_q4_k)
+CANDOR_MATMUL_ENTRIES(matmul_q5_k)
+CANDOR_MATMUL_ENTRIES(matmul_q6_k)
+#undef CANDOR_MATMUL_ENTRIES
+
+#define CANDOR_ENTRY(name)          \
+  namespace name {                  \
+  void run(const KernelArguments&); \
+  }
+CANDOR_ENTRY(activation)
+CANDOR_ENTRY(bias_add)
+CANDOR_ENTRY(gated_activation)
+CANDOR_ENTRY(gather)
+CANDOR_ENTRY(layernorm)
+CANDOR_ENTRY(quantize_a8_32)
+CANDOR_ENTRY(quantize_a8_256)
+CANDOR_ENTRY(residual_add)
+CANDOR_ENTRY(rmsnorm)
+CANDOR_ENTRY(row_slice)
+CANDOR_ENTRY(scale)
+CANDOR_ENTRY(slice_columns)
+CANDOR_ENTRY(softcap)
+#undef CANDOR_ENTRY
+
+namespace attention {
+void run(const KernelArguments&);
+std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+std::uint64_t kv_page_bytes(std::uint32_t positions, Encoding, const Constants&);
+}  // namespace attention
+
+namespace cast {
+void f32_to_f16(const KernelArguments&);
+void f16_to_f32(const KernelArguments&);
+}  // namespace cast
+
+namespace rope {
+void run(const KernelArguments&);
+std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+}  // namespace rope
+
+}  // namespace candor::cpu::CANDOR_ISA

@@ -1,0 +1,142 @@
+// Matrix products with super-blocks of 256 (Q4_K, Q5_K, Q6_K) and activations in a8_256.
+//
+// Contract: for each super-block b, in rising order,
+//   acc = fma(Σ_j scale_j · Σ_k (q - offset) · a, d[n][b] · da[m][b], acc), and where the format has minimums
+//   acc = fma(-Σ_j min_j · Σ_k a, dmin[n][b] · da[m][b], acc):
+// both sums exact in int32, then converted to f32; products of the two scales rounded to f32.
+//
+// Packed: for each 64 of K ("unit") 8 vectors of low nibbles (group g of 4 K in vector g/2, half g%2), then kHighBits
+// vectors for every 8 groups of high bits, then int8 scales of two sub-blocks side by side, lane by lane, then minimums
+// the same way; after the four units 16 d and, with minimums, 16 dmin.
+#pragma once
+
+#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/matmul_integer.h"
+
+namespace candor::cpu::CANDOR_ISA {
+
+template <typename Stored>
+struct SuperBlockPanel {
+  using Layout = Activations256;
+  static constexpr int kUnits = 4;
+  static constexpr int kGroups = 16;                              ///< groups of 4 K in a unit
+  static constexpr int kSubBlocks = Stored::kSubBlocks / kUnits;  ///< in a unit
+  static constexpr int kSubGroups = kGroups / kSubBlocks;         ///< groups in a sub-block
+  static constexpr int kHighVectorGroups = 8 / (Stored::kHighBits == 0 ? 1 : Stored::kHighBits);
+  static constexpr std::uint32_t kHigh = 512;
+  static constexpr std::uint32_t kScales = kHigh + 128 * Stored::kHighBits;
+  static constexpr std::uint32_t kMins = kScales + kSubBlocks * kLanes;
+  static constexpr std::uint32_t kUnitBytes = kMins + (Stored::kHasMin ? kSubBlocks * kLanes : 0);
+  static constexpr std::uint32_t kFactors = kUnits * kUnitBytes;
+  static constexpr std::uint32_t kStoredBytes = Stored::kBytes;
+  static constexpr std::uint32_t kPanelBytes = kFactors + (Stored::kHasMin ? 64 : 32);
+  /// Groups whose products may be added before they are scaled.
+  static constexpr int kMaxWeight = (16 << Stored::kHighBits) - 1;
+  static constexpr int kRun = partial_groups(kMaxWeight) < kSubGroups ? partial_groups(kMaxWeight) : kSubGroups;
+  static_assert(kSubGroups % kRun == 0);
+
+  CANDOR_INLINE static void pack_block(const std::byte* stored, std::uint32_t lane, std::byte* packed) {
+    const Block256 block = Stored::read(stored);
+    for (int k = 0; k < 256; ++k) {
+      const int group = k % 64 / 4;
+      std::byte* unit = packed + k / 64 * kUnitBytes + lane * 4 + k % 4;
+      const auto q = static_cast<unsigned>(block.q[k]);
+      unit[group / 2 * 64] |= static_cast<std::byte>((q & 15) << (group % 2 * 4));
+      if constexpr (Stored::kHighBits > 0)
+        unit[kHigh + group / kHighVectorGroups * 64] |=
+            static_cast<std::byte>(q >> 4 << (group % kHighVectorGroups * Stored::kHighBits));
+    }
+    for (int sub = 0; sub < Stored::kSubBlocks; ++sub) {
+      const int in_unit = sub % kSubBlocks;
+      std::byte* unit = packed + sub / kSubBlocks * kUnitBytes + in_unit / 2 * 32 + lane * 2 + in_unit % 2;
+      unit[kScales] = static_cast<std::byte>(block.scale[sub]);
+      if constexpr (Stored::kHasMin) unit[kMins] = static_cast<std::byte>(block.min[sub]);
+    }
+    __builtin_memcpy(packed + kFactors + lane * 2, &block.d, 2);
+    if constexpr (Stored::kHasMin) __builtin_memcpy(packed + kFactors + 32 + lane * 2, &block.dmin, 2);
+  }
+
+  /// Group `Group`'s weights of a unit, 0 … kMaxWeight.
+  template <int Group>
+  CANDOR_INLINE static I8x64 weights(const std::byte* unit) {
+    const I8x64 low = bit_field<Group % 2 * 4, 4>(load_i8(unit + Group / 2 * 64));
+    if constexpr (Stored::kHighBits == 0) {
+      return low;
+    } else {
+      constexpr int kFirst = Group % kHighVectorGroups * Stored::kHighBits;
+      return low | bit_field<kFirst, Stored::kHighBits, 4>(load_i8(unit + kHigh + Group / kHighVectorGroups * 64));
+    }
+  }
+
+  template <int Rows>
+  CANDOR_INLINE static void add_block(F32x16 (&acc)[Rows], const std::byte* w,
+                                      const ActivationBlock<Activations256, Rows>& a) {
+    I32x16 sum[Rows];       // Σ scale · Σ (q - offset) · a
+    I32x16 minimums[Rows];  // Σ min · Σ a
+    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+      sum[r] = broadcast(std::int32_t{0});
+      minimums[r] = broadcast(std::int32_t{0});
+    });
+    for (int unit = 0; unit < kUnits; ++unit) add_unit<Rows>(sum, minimums, w + unit * kUnitBytes, a, unit);
+    const F32x16 d = load_f16(w + kFactors);
+    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { acc[r] = fma(to_f32(sum[r]), d * broadcast(a.scale[r]), acc[r]); });
+    if constexpr (Stored::kHasMin) {
+      const F32x16 dmin = load_f16(w + kFactors + 32);
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+        const F32x16 negative = to_f32(broadcast(std::int32_t{0}) - minimums[r]);
+        acc[r] = fma(negative, dmin * broadcast(a.scale[r]), acc[r]);
+      });
+    }
+  }
+
+ private:
+  template <int Rows>
+  CANDOR_INLINE static void add_unit(I32x16 (&sum)[Rows], I32x16 (&minimums)[Rows], const std::byte* w,
+                                     const ActivationBlock<Activations256, Rows>& a, int unit) {
+    unroll<kSubBlocks / 2>([&](auto pair) CANDOR_INLINE_LAMBDA {
+      const I16x32 scales = load_i8_as_i16(w + kScales + pair * 32);
+      add_sub_block<Rows, 2 * pair>(sum, w, lane_scale<0>(scales), a, unit);
+      add_sub_block<Rows, 2 * pair + 1>(sum, w, lane_scale<1>(scales), a, unit);
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+        std::int16_t sums[2];  // of the activations of the two sub-blocks
+        sub_block_sums(a.sums[r] + unit * 4, pair, sums);
+        if constexpr (Stored::kHasMin) {
+          minimums[r] = madd(minimums[r], load_i8_as_i16(w + kMins + pair * 32), broadcast_pair(sums));
+        } else {
+          const std::int16_t offsets[2] = {static_cast<std::int16_t>(-Stored::kOffset * sums[0]),
+                                           static_cast<std::int16_t>(-Stored::kOffset * sums[1])};
+          sum[r] = madd(sum[r], scales, broadcast_pair(offsets));
+        }
+      });
+    });
+  }
+
+  CANDOR_INLINE static void sub_block_sums(const std::int16_t* unit_sums, int pair, std::int16_t (&sums)[2]) {
+    if constexpr (kSubBlocks == 4) {
+      sums[0] = unit_sums[2 * pair];
+      sums[1] = unit_sums[2 * pair + 1];
+    } else {
+      sums[0] = static_cast<std::int16_t>(unit_sums[0] + unit_sums[1]);
+      sums[1] = static_cast<std::int16_t>(unit_sums[2] + unit_sums[3]);
+    }
+  }
+
+  template <int Rows, int SubBlock>
+  CANDOR_INLINE static void add_sub_block(I32x16 (&sum)[Rows], const std::byte* w, LaneScale scale,
+                                          const ActivationBlock<Activations256, Rows>& a, int unit) {
+    unroll<kSubGroups / kRun>([&](auto run) CANDOR_INLINE_LAMBDA {
+      PartialDot partial[Rows];
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { partial[r] = partial_zero(); });
+      unroll<kRun>([&](auto i) CANDOR_INLINE_LAMBDA {
+        constexpr int kGroup = SubBlock * kSubGroups + run * kRun + i;
+        const I8x64 q = weights<kGroup>(w);
+        unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+          partial[r] = dot_unsigned(partial[r], q, broadcast4(a.q[r] + unit * 64 + kGroup * 4));
+        });
+      });
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = add_scaled(sum[r], partial[r], scale); });
+    });
+  }
+};
+
+}  // namespace candor::cpu::CANDOR_ISA

@@ -1,0 +1,99 @@
+#include "kernels/cpu/probe.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/table.h"
+
+namespace candor::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Calls round() until 20 ms have passed, three times over; the best rate of units a second, where round() returns its
+/// units. The best, because other work only ever slows a round.
+template <typename Round>
+double best_rate(const Round& round) {
+  double best = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto start = Clock::now();
+    double units = 0;
+    do {
+      units += round();
+    } while (seconds_since(start) < 0.02);
+    best = std::max(best, units / seconds_since(start));
+  }
+  return best;
+}
+
+constexpr std::size_t kStreams = 4;
+constexpr std::size_t kPiece = std::size_t{64} << 10;  ///< bytes of a stream that one chunk reads
+constexpr std::size_t kChunks = 512;
+constexpr std::size_t kStreamBytes = kChunks * kPiece;  ///< 32 MiB each: together more than caches hold
+
+/// Reads a piece of each stream in lockstep.
+std::uint64_t read_pieces(const std::byte* data) {
+  std::uint64_t sums[kStreams][4] = {};
+  for (std::size_t i = 0; i < kPiece; i += 32) {
+    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+      std::uint64_t words[4];
+      std::memcpy(words, data + stream * kStreamBytes + i, sizeof words);
+      for (std::size_t word = 0; word < 4; ++word) sums[stream][word] ^= words[word];
+    }
+  }
+  std::uint64_t all = 0;
+  for (const auto& stream : sums)
+    for (const std::uint64_t word : stream) all ^= word;
+  return all;
+}
+
+std::uint64_t run_fma_chains(std::uint32_t steps) {
+  switch (available_isas().front()) {
+#if defined(__x86_64__)
+    case Isa::avx2:
+      return avx2::run_fma_chains(steps);
+    case Isa::avx512:
+      return avx512::run_fma_chains(steps);
+#elif defined(__aarch64__)
+    case Isa::neon:
+      return neon::run_fma_chains(steps);
+#endif
+    default:
+      return portable::run_fma_chains(steps);
+  }
+}
+
+}  // namespace
+
+double measure_read_bandwidth(ThreadPool& pool) {
+  const std::size_t bytes = kStreams * kStreamBytes;
+  const auto data = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  pool.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
+    std::memset(data.get() + chunk * (bytes / kChunks), 1, bytes / kChunks);
+  });
+  std::atomic<std::uint64_t> sink = 0;
+  return best_rate([&] {
+    pool.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
+      sink.fetch_xor(read_pieces(data.get() + chunk * kPiece), std::memory_order_relaxed);
+    });
+    return static_cast<double>(bytes);
+  });
+}
+
+double measure_fma_peak(ThreadPool& pool) {
+  std::atomic<std::uint64_t> operations = 0;
+  return best_rate([&] {
+    operations.store(0);
+    pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run_fma_chains(20'000)); });
+    return static_cast<double>(operations.load());
+  });
+}
+
+}  // namespace candor::cpu
