@@ -7,6 +7,9 @@
 
 namespace candor {
 
+/// What sampling writes when logits hold a NaN or have no finite maximum; never a token.
+inline constexpr std::uint32_t kNoToken = 0xffff'ffff;
+
 /// How a sequence's next token is drawn. Temperature 0 is greedy, and then only the penalty applies.
 struct SamplerParameters {
   float temperature = 0;
