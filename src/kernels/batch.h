@@ -29,7 +29,7 @@ struct Segment {
   std::uint32_t first_position = 0;         ///< position in its sequence of the first row
   const std::uint32_t* kv_pages = nullptr;  ///< the sequence's page table: position p lies in page kv_pages[p / page]
   const SamplerParameters* sampler = nullptr;
-  std::span<const std::uint32_t> history;  ///< the sequence's tokens up to and including its last row
+  std::span<const std::uint32_t> history = {};  ///< the sequence's tokens up to and including its last row
 };
 
 /// The rows being computed: `tokens` and `positions` have one entry a row; segments cover all rows, in order.
