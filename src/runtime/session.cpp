@@ -9,9 +9,6 @@
 namespace candor::runtime {
 namespace {
 
-/// What the sampling kernel writes when a row of logits held no finite maximum.
-constexpr std::uint32_t kNoToken = 0xffffffff;
-
 const Instruction* last_of(const ProgramPhase& phase, std::string_view operation) {
   const auto found = std::find_if(phase.instructions.rbegin(), phase.instructions.rend(),
                                   [&](const Instruction& instruction) { return instruction.operation == operation; });
