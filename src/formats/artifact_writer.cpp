@@ -149,4 +149,12 @@ Json ArtifactWriter::finish(ThreadPool& pool) {
   return manifest;
 }
 
+void replace_manifest(const std::filesystem::path& folder, Json manifest) {
+  const std::filesystem::path path = folder / "manifest.json";
+  if (manifest.contains("manifestDigest")) seal_manifest(manifest);
+  const std::string text = to_js_json(manifest, 2);
+  (void)parse_manifest(text, path.string());
+  write_file_atomically(path, text);
+}
+
 }  // namespace candor
