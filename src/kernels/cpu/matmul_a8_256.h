@@ -6,8 +6,8 @@
 // both sums exact in int32, then converted to f32; products of the two scales rounded to f32.
 //
 // Packed: for each 64 of K ("unit") 8 vectors of low nibbles (group g of 4 K in vector g/2, half g%2), then kHighBits
-// vectors for every 8 groups of high bits, then int8 scales of two sub-blocks side by side, lane by lane, then minimums
-// the same way; after the four units 16 d and, with minimums, 16 dmin.
+// vectors for every 8 groups of high bits, then int8 scales of two sub-blocks side by side, lane by lane, then
+// corrections the same way; after the four units 16 d and, with minimums, 16 dmin.
 #pragma once
 
 #include "kernels/cpu/blocks.h"
@@ -71,19 +71,23 @@ struct SuperBlockPanel {
   template <int Rows>
   CANDOR_INLINE static void add_block(F32x16 (&acc)[Rows], const std::byte* w,
                                       const ActivationBlock<Activations256, Rows>& a) {
-    I32x16 sum[Rows];       // Σ scale · Σ (q - offset) · a
-    I32x16 minimums[Rows];  // Σ min · Σ a
+    I32x16 sum[Rows];          // Σ scale · Σ q · a
+    I32x16 corrections[Rows];  // Σ min · Σ a, or Σ scale · Σ a where the format has an offset instead
     unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
       sum[r] = broadcast(std::int32_t{0});
-      minimums[r] = broadcast(std::int32_t{0});
+      corrections[r] = broadcast(std::int32_t{0});
     });
-    for (int unit = 0; unit < kUnits; ++unit) add_unit<Rows>(sum, minimums, w + unit * kUnitBytes, a, unit);
+    for (int unit = 0; unit < kUnits; ++unit) add_unit<Rows>(sum, corrections, w + unit * kUnitBytes, a, unit);
+    if constexpr (!Stored::kHasMin) {
+      static_assert(Stored::kOffset == 32);
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = sum[r] - shift_left<5>(corrections[r]); });
+    }
     const F32x16 d = load_f16(w + kFactors);
     unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { acc[r] = fma(to_f32(sum[r]), d * broadcast(a.scale[r]), acc[r]); });
     if constexpr (Stored::kHasMin) {
       const F32x16 dmin = load_f16(w + kFactors + 32);
       unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
-        const F32x16 negative = to_f32(broadcast(std::int32_t{0}) - minimums[r]);
+        const F32x16 negative = to_f32(broadcast(std::int32_t{0}) - corrections[r]);
         acc[r] = fma(negative, dmin * broadcast(a.scale[r]), acc[r]);
       });
     }
@@ -91,7 +95,7 @@ struct SuperBlockPanel {
 
  private:
   template <int Rows>
-  CANDOR_INLINE static void add_unit(I32x16 (&sum)[Rows], I32x16 (&minimums)[Rows], const std::byte* w,
+  CANDOR_INLINE static void add_unit(I32x16 (&sum)[Rows], I32x16 (&corrections)[Rows], const std::byte* w,
                                      const ActivationBlock<Activations256, Rows>& a, int unit) {
     unroll<kSubBlocks / 2>([&](auto pair) CANDOR_INLINE_LAMBDA {
       const I16x32 scales = load_i8_as_i16(w + kScales + pair * 32);
@@ -100,13 +104,8 @@ struct SuperBlockPanel {
       unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
         std::int16_t sums[2];  // of the activations of the two sub-blocks
         sub_block_sums(a.sums[r] + unit * 4, pair, sums);
-        if constexpr (Stored::kHasMin) {
-          minimums[r] = madd(minimums[r], load_i8_as_i16(w + kMins + pair * 32), broadcast_pair(sums));
-        } else {
-          const std::int16_t offsets[2] = {static_cast<std::int16_t>(-Stored::kOffset * sums[0]),
-                                           static_cast<std::int16_t>(-Stored::kOffset * sums[1])};
-          sum[r] = madd(sum[r], scales, broadcast_pair(offsets));
-        }
+        const I16x32 factors = Stored::kHasMin ? load_i8_as_i16(w + kMins + pair * 32) : scales;
+        corrections[r] = madd(corrections[r], factors, broadcast_pair(sums));
       });
     });
   }
