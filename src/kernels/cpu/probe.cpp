@@ -1,5 +1,6 @@
 #include "kernels/cpu/probe.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -17,20 +18,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Calls round() until 20 ms have passed, three times over; the best rate of units a second, where round() returns its
-/// units. The best, because other work only ever slows a round.
+/// Units a second of calls of round(), which returns its units, over 20 ms.
 template <typename Round>
-double best_rate(const Round& round) {
-  double best = 0;
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    const auto start = Clock::now();
-    double units = 0;
-    do {
-      units += round();
-    } while (seconds_since(start) < 0.02);
-    best = std::max(best, units / seconds_since(start));
-  }
-  return best;
+double rate(const Round& round) {
+  const auto start = Clock::now();
+  double units = 0;
+  do {
+    units += round();
+  } while (seconds_since(start) < 0.02);
+  return units / seconds_since(start);
 }
 
 constexpr std::size_t kStreams = 4;
@@ -72,25 +68,33 @@ std::uint64_t run_fma_chains(std::uint32_t steps) {
 
 }  // namespace
 
-double measure_read_bandwidth(ThreadPool& pool) {
-  const std::size_t bytes = kStreams * kStreamBytes;
-  const auto data = std::make_unique_for_overwrite<std::byte[]>(bytes);
+ReadProbe::ReadProbe(ThreadPool& pool)
+    : pool_(pool), data_(std::make_unique_for_overwrite<std::byte[]>(kStreams * kStreamBytes)) {
   pool.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
-    std::memset(data.get() + chunk * (bytes / kChunks), 1, bytes / kChunks);
-  });
-  std::atomic<std::uint64_t> sink = 0;
-  return best_rate([&] {
-    pool.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
-      sink.fetch_xor(read_pieces(data.get() + chunk * kPiece), std::memory_order_relaxed);
-    });
-    return static_cast<double>(bytes);
+    std::memset(data_.get() + chunk * kStreams * kPiece, 1, kStreams * kPiece);
   });
 }
 
+double ReadProbe::measure() {
+  std::atomic<std::uint64_t> sink = 0;
+  return rate([&] {
+    pool_.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
+      sink.fetch_xor(read_pieces(data_.get() + chunk * kPiece), std::memory_order_relaxed);
+    });
+    return static_cast<double>(kStreams * kStreamBytes);
+  });
+}
+
+double measure_read_bandwidth(ThreadPool& pool) {
+  ReadProbe probe(pool);
+  double best = 0;  // other work only ever slows a round
+  for (int round = 0; round < 3; ++round) best = std::max(best, probe.measure());
+  return best;
+}
+
 double measure_fma_peak(ThreadPool& pool) {
-  std::atomic<std::uint64_t> operations = 0;
-  return best_rate([&] {
-    operations.store(0);
+  return rate([&] {
+    std::atomic<std::uint64_t> operations = 0;
     pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run_fma_chains(20'000)); });
     return static_cast<double>(operations.load());
   });
