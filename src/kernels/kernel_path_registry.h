@@ -28,6 +28,9 @@ class KernelPathRegistry {
   /// `registry` is {entries: [{id, file? | aliasOf?, status?}]}; `load` gives the JSON of a file. Throws Error(plan),
   /// and what `load` throws.
   KernelPathRegistry(const Json& registry, const std::function<Json(const std::string&)>& load);
+  // Paths are pointed to: they stay where they are when the registry moves, a copy would point into the other one.
+  KernelPathRegistry(KernelPathRegistry&&) = default;
+  KernelPathRegistry& operator=(KernelPathRegistry&&) = default;
 
   /// The path of that id; null if there is none.
   [[nodiscard]] const Json* find(std::string_view id) const;

@@ -1,7 +1,11 @@
 #include "plan/pins.h"
 
+#include <map>
+
 #include "base/error.h"
+#include "kernels/kernel_ref.h"
 #include "kernels/registry.h"
+#include "plan/schema.h"
 
 namespace candor::plan {
 namespace {
@@ -46,6 +50,27 @@ void check_pins(const Json& inference, const kernels::KernelRegistry& registry) 
   if (differences.size() > 1) message += fmt::format(" ({} more steps differ)", differences.size() - 1);
   message += "; if the change of kernels is intended, candor rebind shows it and pins anew";
   throw Error(ErrorCode::integrity, message);
+}
+
+void pin_anew(Json& inference, const kernels::KernelRegistry& registry) {
+  if (!has_execution(&inference)) fail(ErrorCode::plan, "manifest: inference.execution has no list of steps");
+  std::map<std::string, Json> refs;  // by id, which is made of the kernel's file and entry
+  for (Json& step : inference["execution"]["steps"]) {
+    if (!step.is_object()) fail(ErrorCode::plan, "manifest: inference.execution.steps must hold objects");
+    const std::string kernel = js::trimmed_text(js::get(&step, "kernel"));
+    if (kernel.empty()) continue;  // a cast
+    const kernels::KernelRef ref = build_kernel_ref(registry, kernel, kernels::entry_name(js::get(&step, "entry")));
+    step["kernelRef"] = ref.to_json();
+    refs.emplace(ref.id, ref.to_json());
+  }
+  const js::Value profiles = js::at_path(&inference, {"sessionDefaults", "compute", "kernelProfiles"});
+  if (!js::is_array(profiles)) return;
+  for (Json& profile : inference["sessionDefaults"]["compute"]["kernelProfiles"]) {
+    const auto ref =
+        refs.find(profile.is_object() && profile.contains("kernelRef") ? string_field(profile["kernelRef"], "id")
+                                                                       : std::string());
+    if (ref != refs.end()) profile["kernelRef"] = ref->second;
+  }
 }
 
 }  // namespace candor::plan

@@ -29,4 +29,8 @@ struct PinDifference {
 /// Throws Error(integrity) naming the first step that differs, expected and found digest, and how many more there are.
 void check_pins(const Json& inference, const kernels::KernelRegistry& registry);
 
+/// Pins every step, and every kernel profile of a step's kernel, to the kernels of this build. Throws Error(plan) for a
+/// kernel that the build does not have, or without a list of steps.
+void pin_anew(Json& inference, const kernels::KernelRegistry& registry);
+
 }  // namespace candor::plan

@@ -10,7 +10,9 @@
 #include "kernels/registry.h"
 #include "models/description.h"
 #include "models/manifest.h"
+#include "plan/overlay.h"
 #include "plan/pins.h"
+#include "runtime/session_settings.h"
 
 namespace candor::runtime {
 namespace {
@@ -79,6 +81,7 @@ std::vector<std::uint32_t> manifest_stop_tokens(const Json& manifest, std::uint6
 }  // namespace
 
 Json manifest_of(const ModelSource& source, const PlanOptions& options) {
+  if (!options.manifest.is_null()) return options.manifest;
   if (source.format() == SourceFormat::artifact) {
     if (!options.kernel_path.empty())
       fail(ErrorCode::usage,
@@ -86,6 +89,10 @@ Json manifest_of(const ModelSource& source, const PlanOptions& options) {
            source.path().string());
     return source.manifest();
   }
+  return generate_manifest(source, options);
+}
+
+Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
   const models::ModelDescription description = models::describe(source);
   const kernels::KernelRules rules = kernel_rules(options);
   return models::make_manifest(
@@ -109,6 +116,7 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   if (Json patch = execution_patch(inference, options); !patch.is_null())
     model.overlay["executionPatch"] = std::move(patch);
 
+  plan::check_overlay(inference, model.overlay);
   auto compiled = plan::compile({.manifest_inference = inference,
                                  .runtime_inference = &model.overlay,
                                  .model_id = model.manifest.value("modelId", "model"),
@@ -119,6 +127,8 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
          "{}: the manifest has no execution steps; candor convert writes an artifact with complete ones",
          path.string());
   model.plan = *std::move(compiled);
+  (void)kv_settings(model.plan.session);  // unknown keys are refused before anything is loaded
+  (void)decode_loop_settings(model.plan.session);
   model.plan_digest = canonical_digest(model.plan.to_json());
   model.flow = plan::check_dataflow({model.plan, model.layers, kernels::builtin_registry(),
                                      [&](std::string_view name) { return model.source.find(name); }});

@@ -25,6 +25,7 @@ struct PlanOptions {
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
   RowSelection rows = RowSelection::last;
+  Json manifest;  ///< used in place of the model's own; null: its own
 };
 
 struct CompiledModel {
@@ -43,6 +44,9 @@ struct CompiledModel {
 
 /// The manifest of a model: an artifact's own, or one generated from its family and a kernel path.
 [[nodiscard]] Json manifest_of(const ModelSource& source, const PlanOptions& options);
+
+/// A manifest made from the model's family and a kernel path, whatever manifest it has.
+[[nodiscard]] Json generate_manifest(const ModelSource& source, const PlanOptions& options);
 
 /// Throws Error: not_found, format, unsupported, integrity (a kernelRef that differs from the kernel in this build,
 /// naming step, expected and found), plan.

@@ -15,7 +15,8 @@ namespace {
 // a property.
 constexpr std::string_view kSpace =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// With the Latin-1 superscripts and fractions, which Oniguruma's table for that block counts as word characters.
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kDigit = R"(\p{Nd})";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 

@@ -9,10 +9,8 @@
 #include "base/utf8.h"
 #include "text/tokenizer_parts.h"
 
-namespace candor {
+namespace candor::text {
 namespace {
-
-using namespace text;
 
 void check_text(std::string_view text, std::string_view label) {
   if (text.size() > limits::prompt_bytes)
@@ -61,24 +59,37 @@ class EncodeCall final : private PreTokenizer::Sink {
   WordCachePool::Lease cache_;
 };
 
+}  // namespace
+
+/// Appends the ids of `text` to `out`.
+void encode_text(const TokenizerParts& parts, std::string_view text, EncodeOptions options,
+                 std::vector<std::uint32_t>& out) {
+  check_text(text, parts.label);
+  EncodeCall(parts, options, out).add_text(text);
+}
+
+}  // namespace candor::text
+
+namespace candor {
+namespace {
+
 Json id_or_null(std::optional<std::uint32_t> id) {
   return id ? Json(*id) : Json();
 }
 
 }  // namespace
 
-Tokenizer::Tokenizer(text::TokenizerParts parts) : parts_(std::make_unique<const TokenizerParts>(std::move(parts))) {}
+Tokenizer::Tokenizer(text::TokenizerParts parts) : parts_(std::make_unique<const text::TokenizerParts>(std::move(parts))) {}
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 std::vector<std::uint32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
-  check_text(text, parts_->label);
   std::vector<std::uint32_t> ids;
   ids.reserve(text.size() / 3 + 8);
-  const PostProcessor& post = parts_->post_processor;
+  const text::PostProcessor& post = parts_->post_processor;
   if (options.add_special) ids.insert(ids.end(), post.before.begin(), post.before.end());
-  EncodeCall(*parts_, options, ids).add_text(text);
+  text::encode_text(*parts_, text, options, ids);
   if (options.add_special) ids.insert(ids.end(), post.after.begin(), post.after.end());
   return ids;
 }

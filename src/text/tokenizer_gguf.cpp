@@ -15,10 +15,8 @@
 #include "text/unigram.h"
 #include "text/word_piece.h"
 
-namespace candor {
+namespace candor::text {
 namespace {
-
-using namespace text;
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // ▁
 
@@ -304,9 +302,7 @@ std::string digest_of(const GgufMetadata& metadata) {
   return "sha256:" + sha.hex();
 }
 
-}  // namespace
-
-std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufMetadata& metadata, std::string_view label) {
+TokenizerParts read_parts(const GgufMetadata& metadata, std::string_view label) {
   struct Kind {
     std::string_view name;
     void (*read)(const GgufReader&);
@@ -328,7 +324,16 @@ std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufMetadata& metadata, std
   const GgufReader reader(metadata, parts);
   kind->read(reader);
   parts.build_added_sets();
-  return std::make_unique<Tokenizer>(std::move(parts));
+  return parts;
+}
+
+}  // namespace
+}  // namespace candor::text
+
+namespace candor {
+
+std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufMetadata& metadata, std::string_view label) {
+  return std::make_unique<Tokenizer>(text::read_parts(metadata, label));
 }
 
 }  // namespace candor

@@ -12,10 +12,8 @@
 #include "text/unigram.h"
 #include "text/word_piece.h"
 
-namespace candor {
+namespace candor::text {
 namespace {
-
-using namespace text;
 
 /// The vocabulary of BPE, WordPiece and WordLevel: an object, token → id.
 void read_vocabulary(const JsonField& field, Vocabulary& vocabulary, std::string_view label) {
@@ -206,10 +204,8 @@ std::string digest_of(std::string_view tokenizer, std::string_view config) {
   return "sha256:" + sha.hex();
 }
 
-}  // namespace
-
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
-                                               std::string_view label) {
+TokenizerParts read_parts(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
+                          std::string_view label) {
   const nlohmann::json document = parse_json_sorted(tokenizer_json, label);
   const JsonField root(document, fmt::format("{}: ", label));
   TokenizerParts parts;
@@ -231,7 +227,17 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, 
   check_ids(parts.post_processor.before, parts);
   check_ids(parts.post_processor.after, parts);
   parts.build_added_sets();
-  return std::make_unique<Tokenizer>(std::move(parts));
+  return parts;
+}
+
+}  // namespace
+}  // namespace candor::text
+
+namespace candor {
+
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
+                                               std::string_view label) {
+  return std::make_unique<Tokenizer>(text::read_parts(tokenizer_json, tokenizer_config_json, label));
 }
 
 }  // namespace candor

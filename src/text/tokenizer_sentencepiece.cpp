@@ -10,10 +10,8 @@
 #include "text/tokenizer_parts.h"
 #include "text/unigram.h"
 
-namespace candor {
+namespace candor::text {
 namespace {
-
-using namespace text;
 
 /// What is read of a ModelProto. Field numbers and defaults are those of sentencepiece_model.proto.
 struct ModelFile {
@@ -203,9 +201,7 @@ std::unique_ptr<const Model> model_of(const ModelFile& model, const TokenizerPar
                                           parts.label);
 }
 
-}  // namespace
-
-std::unique_ptr<Tokenizer> load_sentencepiece_model(std::span<const std::byte> bytes, std::string_view label) {
+TokenizerParts read_parts(std::span<const std::byte> bytes, std::string_view label) {
   const ModelFile model = read_model_file({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label);
   TokenizerParts parts;
   parts.label = label;
@@ -220,7 +216,16 @@ std::unique_ptr<Tokenizer> load_sentencepiece_model(std::span<const std::byte> b
   steps.emplace_back(rules_of(model, parts));
   parts.normalizer = Normalizer(std::move(steps));
   parts.build_added_sets();
-  return std::make_unique<Tokenizer>(std::move(parts));
+  return parts;
+}
+
+}  // namespace
+}  // namespace candor::text
+
+namespace candor {
+
+std::unique_ptr<Tokenizer> load_sentencepiece_model(std::span<const std::byte> bytes, std::string_view label) {
+  return std::make_unique<Tokenizer>(text::read_parts(bytes, label));
 }
 
 }  // namespace candor

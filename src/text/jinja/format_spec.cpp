@@ -40,9 +40,9 @@ class SpecParser {
     }
     spec.no_negative_zero = take_if('z');
     spec.alternate = take_if('#');
-    if (take_if('0')) {
-      spec.zero = true;
-      if (spec.align == 0) spec.fill = "0";
+    if (!fill_given_ && take_if('0')) {
+      spec.fill = "0";
+      spec.zero = spec.align == 0;
     }
     spec.width = number().value_or(0);
     if (peek() == ',' || peek() == '_') spec.grouping = take();
@@ -79,6 +79,7 @@ class SpecParser {
     std::size_t fill = 0;
     (void)next_code_point(text_, fill);
     if (fill < text_.size() && is_align(text_[fill])) {
+      fill_given_ = true;
       spec.fill = text_.substr(0, fill);
       spec.align = text_[fill];
       text_.remove_prefix(fill + 1);
@@ -98,6 +99,7 @@ class SpecParser {
 
   Runtime& runtime_;
   std::string_view text_;
+  bool fill_given_ = false;
 };
 
 /// `digits` with a separator every `group` digits, zero-filled in front to at least `width` characters.

@@ -32,6 +32,7 @@ class SelfObject : public Object {
   SelfObject(Interpreter& interpreter, const Context& context) : interpreter_(interpreter), context_(context) {}
 
   [[nodiscard]] std::string_view type_name() const override { return "TemplateReference"; }
+  [[nodiscard]] std::optional<std::string> print(Runtime&) override { return "<TemplateReference None>"; }
   [[nodiscard]] std::optional<Value> attribute(Runtime& runtime, std::string_view name) override;
 
  private:

@@ -180,7 +180,7 @@ void Parser::parse_print(Body& body) {
 }
 
 Statement::Node Parser::parse_set() {
-  ExpressionPtr target = parse_target(Name::Use::store, true, {});
+  ExpressionPtr target = parse_target(Name::Use::store, true);
   if (skip_op("=")) return Assign{std::move(target), parse_tuple(true), {}};
   AssignBlock block;
   block.target = std::move(target);
@@ -191,9 +191,9 @@ Statement::Node Parser::parse_set() {
 
 Statement::Node Parser::parse_for() {
   For loop;
-  loop.target = parse_target(Name::Use::store, false, "in");
+  loop.target = parse_target(Name::Use::store, false);
   expect_name("in");
-  loop.iterable = parse_tuple(false, "recursive");
+  loop.iterable = parse_tuple(false);
   if (skip_name("if")) loop.test = parse_expression();
   loop.recursive = skip_name("recursive");
   parse_block_body(loop.body, {"endfor", "else"});
@@ -266,7 +266,7 @@ Statement::Node Parser::parse_with() {
   With with;
   while (!current_.is(TokenKind::block_end)) {
     if (!with.targets.empty()) expect_op(",");
-    with.targets.push_back(parse_target(Name::Use::parameter, false, {}));
+    with.targets.push_back(parse_target(Name::Use::parameter, false));
     expect_op("=");
     with.values.push_back(parse_expression());
   }
@@ -357,14 +357,14 @@ std::string Parser::parse_name_target() {
   return token.text;
 }
 
-/// One target, or several with commas between, up to the name `end` or the end of the tag.
-ExpressionPtr Parser::parse_target(Name::Use use, bool with_namespace, std::string_view end) {
+/// One target, or several with commas between.
+ExpressionPtr Parser::parse_target(Name::Use use, bool with_namespace) {
   const std::uint32_t line = current_.line;
   std::vector<ExpressionPtr> items;
   bool is_tuple = false;
   for (;;) {
     if (!items.empty()) expect_op(",");
-    if (at_tuple_end(end)) break;
+    if (at_tuple_end()) break;
     items.push_back(parse_primary(with_namespace));
     if (!current_.is_op(",")) break;
     is_tuple = true;

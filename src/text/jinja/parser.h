@@ -57,11 +57,11 @@ class Parser {
   void parse_signature(MacroBody& macro);
   void skip_import_context();
   [[nodiscard]] std::string parse_name_target();
-  [[nodiscard]] ExpressionPtr parse_target(Name::Use use, bool with_namespace, std::string_view end);
+  [[nodiscard]] ExpressionPtr parse_target(Name::Use use, bool with_namespace);
   void make_target(Expression& target, Name::Use use);
 
   // Expressions (parser_expression.cpp), loosest first
-  [[nodiscard]] ExpressionPtr parse_tuple(bool with_conditional, std::string_view end = {});
+  [[nodiscard]] ExpressionPtr parse_tuple(bool with_conditional);
   [[nodiscard]] ExpressionPtr parse_parenthesized();
   [[nodiscard]] ExpressionPtr parse_expression();
   [[nodiscard]] ExpressionPtr parse_or();
@@ -86,7 +86,7 @@ class Parser {
   [[nodiscard]] std::string parse_dotted_name();
   [[nodiscard]] ExpressionPtr parse_filter(ExpressionPtr subject, bool inline_first);
   [[nodiscard]] ExpressionPtr parse_test(ExpressionPtr subject);
-  [[nodiscard]] bool at_tuple_end(std::string_view end) const;
+  [[nodiscard]] bool at_tuple_end() const;
 
   /// Makes a node, whose depth is one more than that of its deepest part.
   [[nodiscard]] ExpressionPtr make(std::uint32_t line, Expression::Node node) const;

@@ -74,19 +74,18 @@ ExpressionPtr Parser::make(std::uint32_t line, Expression::Node node) const {
   return expression;
 }
 
-bool Parser::at_tuple_end(std::string_view end) const {
-  return current_.is(TokenKind::variable_end) || current_.is(TokenKind::block_end) || current_.is_op(")") ||
-         (!end.empty() && current_.is_name(end));
+bool Parser::at_tuple_end() const {
+  return current_.is(TokenKind::variable_end) || current_.is(TokenKind::block_end) || current_.is_op(")");
 }
 
 /// One expression, or a tuple of several without parentheses.
-ExpressionPtr Parser::parse_tuple(bool with_conditional, std::string_view end) {
+ExpressionPtr Parser::parse_tuple(bool with_conditional) {
   const std::uint32_t line = current_.line;
   std::vector<ExpressionPtr> items;
   bool is_tuple = false;
   for (;;) {
     if (!items.empty()) expect_op(",");
-    if (at_tuple_end(end)) break;
+    if (at_tuple_end()) break;
     items.push_back(with_conditional ? parse_expression() : parse_or());
     if (!current_.is_op(",")) break;
     is_tuple = true;

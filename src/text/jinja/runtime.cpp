@@ -5,6 +5,11 @@
 #include "text/jinja/unicode.h"
 
 namespace candor::jinja {
+namespace {
+
+constexpr std::uint64_t kAllocation = 32;  // what the allocator and the reference count add to a value
+
+}  // namespace
 
 Runtime::~Runtime() {
   // Values that objects hold give their charges back to memory_, which is declared before them.
@@ -37,14 +42,14 @@ void Runtime::check_room(std::uint64_t count, std::uint64_t size) const {
 
 Value Runtime::text(std::string bytes, bool markup) {
   walk(bytes.size());
-  Charge held = charge(bytes.size() + sizeof(Text));
+  Charge held = charge(bytes.size() + sizeof(Text) + kAllocation);
   const std::size_t length = count_code_points(bytes);
   return Value(Value::Storage(std::make_shared<const Text>(Text{std::move(bytes), length, markup, std::move(held)})));
 }
 
 Value Runtime::sequence(std::vector<Value> items, SequenceKind kind) {
   step(1 + items.size() / 4);
-  Charge held = charge(items.size() * sizeof(Value) + sizeof(Sequence));
+  Charge held = charge(items.size() * sizeof(Value) + sizeof(Sequence) + kAllocation);
   std::uint32_t depth = 0;
   for (const Value& item : items) depth = std::max(depth, value_depth(item));
   if (depth >= limits::template_value_depth)

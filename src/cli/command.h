@@ -1,0 +1,54 @@
+// Subcommands: each has a file command_<name>.cpp with one function that declares its arguments and says what it does.
+// main.cpp lists them. Here stands what they share: no more than how one is declared. Nothing is computed in this
+// folder; what a subcommand shows is asked of the layer that knows it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace candor::cli {
+
+/// What was chosen on the command line: run once all arguments are read and checked.
+struct Invocation {
+  std::function<int()> action;  ///< returns the exit status
+};
+
+/// Makes `app` run `action(arguments)` when it is the subcommand chosen.
+void on_chosen(CLI::App& app, Invocation& invocation, std::function<int()> action);
+
+template <typename Arguments>
+void on_chosen(CLI::App& app, Invocation& invocation, std::shared_ptr<Arguments> arguments,
+               int (*action)(const Arguments&)) {
+  on_chosen(app, invocation, [arguments = std::move(arguments), action] { return action(*arguments); });
+}
+
+/// `--json`: every subcommand that prints something has it.
+CLI::Option* add_json(CLI::App& app, bool& json);
+
+/// An option that may be given several times, one value each.
+CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                          const std::string& help);
+
+/// The subcommands, in the order of --help.
+void add_run(CLI::App& program, Invocation& invocation);
+void add_plan(CLI::App& program, Invocation& invocation);
+void add_inspect(CLI::App& program, Invocation& invocation);
+void add_logits(CLI::App& program, Invocation& invocation);
+void add_tokenize(CLI::App& program, Invocation& invocation);
+void add_template(CLI::App& program, Invocation& invocation);
+void add_kernels(CLI::App& program, Invocation& invocation);
+void add_rebind(CLI::App& program, Invocation& invocation);
+void add_convert(CLI::App& program, Invocation& invocation);
+void add_verify(CLI::App& program, Invocation& invocation);
+void add_synth(CLI::App& program, Invocation& invocation);
+void add_version(CLI::App& program, Invocation& invocation);
+
+}  // namespace candor::cli

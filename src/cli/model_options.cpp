@@ -1,0 +1,113 @@
+#include "cli/model_options.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/progress.h"
+#include "cli/command.h"
+#include "plan/overlay.h"
+
+namespace candor::cli {
+namespace {
+
+Json read_object(const std::string& path) {
+  Json value = read_json_file(path);
+  if (!value.is_object()) fail(ErrorCode::usage, "{}: must hold a JSON object", path);
+  return value;
+}
+
+}  // namespace
+
+Json read_json_file(const std::string& path) {
+  return parse_json(read_file(path, limits::json_bytes), path);
+}
+
+void add_plan_options(CLI::App& app, PlanArguments& arguments) {
+  app.add_option("MODEL", arguments.model, "A GGUF file, a Hugging Face folder, or an artifact folder")->required();
+  app.add_option("--kernel-path", arguments.kernel_path,
+                 "Rules that choose the kernels: a built-in id or a JSON file; not for artifacts, which pin theirs")
+      ->type_name("ID|FILE")
+      ->group("Plan");
+  add_repeated(app, "--session", arguments.session,
+               "A session setting, such as kvcache.kvDtype=f16; the value is JSON, or else a text; repeatable")
+      ->type_name("KEY=VALUE")
+      ->group("Plan");
+  app.add_option("--patch", arguments.patch, "An executionPatch {set, remove, add} for the plan's steps")
+      ->type_name("FILE")
+      ->group("Plan");
+  app.add_option("--overlay", arguments.overlay, "{session, executionPatch}; --session and --patch come over it")
+      ->type_name("FILE")
+      ->group("Plan");
+}
+
+void add_threads(CLI::App& app, unsigned& threads) {
+  app.add_option("--threads", threads, "Worker threads (default: one for each processor)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1024u))
+      ->group("Execution");
+}
+
+void add_quant(CLI::App& app, std::string& quant) {
+  const std::vector<std::string> mixes{"keep", "f32", "f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q4_k_m"};
+  app.add_option("--quant", quant, fmt::format("How matrices are encoded: {}", fmt::join(mixes, ", ")))
+      ->check(CLI::IsMember(mixes))
+      ->type_name("MIX")
+      ->capture_default_str();
+}
+
+void add_load_options(CLI::App& app, LoadArguments& arguments) {
+  app.add_option("--context", arguments.context,
+                 "Positions of a sequence (default: the plan's or the model's, at most 4096)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::context)))
+      ->group("Execution");
+  add_threads(app, arguments.threads);
+  app.add_option("--isa", arguments.isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
+      ->type_name("NAME")
+      ->group("Execution");
+  app.add_option("--prefill-chunk", arguments.prefill_chunk, "Prompt tokens computed at once; changes no result")
+      ->type_name("ROWS")
+      ->check(CLI::Range(1u, 65536u))
+      ->capture_default_str()
+      ->group("Execution");
+}
+
+runtime::PlanOptions plan_options(const PlanArguments& arguments) {
+  runtime::PlanOptions options;
+  options.kernel_path = arguments.kernel_path;
+  if (!arguments.overlay.empty()) {
+    const Json overlay = read_object(arguments.overlay);
+    for (const auto& [key, value] : overlay.items()) {
+      if (key != "session" && key != "executionPatch")
+        fail(ErrorCode::usage, "{}: \"{}\" is unknown; an overlay has session and executionPatch", arguments.overlay,
+             printable(key));
+      (key == "session" ? options.session : options.execution_patch) = value;
+    }
+  }
+  for (const std::string& setting : arguments.session) plan::apply_setting(options.session, setting);
+  if (!arguments.patch.empty())
+    options.execution_patch = plan::join_patches(options.execution_patch, read_object(arguments.patch));
+  return options;
+}
+
+runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_progress) {
+  runtime::LoadOptions options;
+  options.threads = arguments.threads;
+  options.isa = arguments.isa;
+  options.context = arguments.context;
+  options.prefill_rows = arguments.prefill_chunk;
+  if (!show_progress) return options;
+  // The bar is made when the total is known and taken down when everything is loaded.
+  options.progress = [bar = std::make_shared<std::optional<Progress>>()](std::uint64_t done, std::uint64_t total) {
+    if (!*bar) bar->emplace("loading", total, true);
+    (*bar)->update(done);
+    if (done >= total) bar->reset();
+  };
+  return options;
+}
+
+}  // namespace candor::cli

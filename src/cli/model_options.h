@@ -1,0 +1,49 @@
+// Options that several subcommands share: which model, with which kernels and overlay, loaded how.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace candor::cli {
+
+struct PlanArguments {
+  std::string model;
+  std::string kernel_path;
+  std::vector<std::string> session;  ///< "key=value"
+  std::string patch;                 ///< file of an executionPatch
+  std::string overlay;               ///< file of {session, executionPatch}
+};
+
+struct LoadArguments {
+  unsigned threads = 0;
+  std::string isa;
+  std::uint32_t context = 0;
+  std::uint32_t prefill_chunk = runtime::kDefaultPrefillRows;
+};
+
+/// The positional MODEL and what shapes its plan.
+void add_plan_options(CLI::App& app, PlanArguments& arguments);
+void add_load_options(CLI::App& app, LoadArguments& arguments);
+
+/// --threads alone, for what computes but runs no plan.
+void add_threads(CLI::App& app, unsigned& threads);
+/// --quant, a name that parse_quant_mix() knows.
+void add_quant(CLI::App& app, std::string& quant);
+
+/// The overlay file comes first, then the --session settings over it in their order; a patch file's entries follow the
+/// overlay's.
+[[nodiscard]] runtime::PlanOptions plan_options(const PlanArguments& arguments);
+/// `show_progress`: a bar on standard error while weights are loaded, if that is a terminal.
+[[nodiscard]] runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_progress = true);
+
+/// A JSON file a person wrote. `what` names it in errors.
+[[nodiscard]] Json read_json_file(const std::string& path);
+
+}  // namespace candor::cli

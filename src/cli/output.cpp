@@ -1,0 +1,104 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "base/progress.h"
+
+namespace candor::cli {
+namespace {
+
+[[noreturn]] void throw_write_error() {
+  if (errno == EPIPE) throw OutputClosed{};
+  fail(ErrorCode::io, "cannot write to standard output: {}", std::strerror(errno));
+}
+
+bool output_is_styled() {
+  static const bool styled = is_styled_terminal(STDOUT_FILENO);
+  return styled;
+}
+
+bool output_is_terminal() {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  return terminal;
+}
+
+std::string styled(std::string_view text, const char* style) {
+  return output_is_styled() ? fmt::format("\x1b[{}m{}\x1b[0m", style, text) : std::string(text);
+}
+
+/// Control characters as \xNN: C0 but line feed and tab, DEL, and C1 (U+0080 … U+009F).
+std::string without_controls(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_write_error();
+}
+
+void print_model_text(std::string_view text) {
+  print(output_is_terminal() ? without_controls(text) : std::string(text));
+  flush_output();
+}
+
+void print_json(const Json& value) {
+  print(to_js_json(value, 2) + "\n");
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw_write_error();
+}
+
+void report(std::string_view line) {
+  static const bool is_styled = is_styled_terminal(STDERR_FILENO);
+  const std::string text = is_styled ? fmt::format("\x1b[2m{}\x1b[0m\n", line) : fmt::format("{}\n", line);
+  std::fputs(text.c_str(), stderr);
+}
+
+int report_error(ErrorCode code, std::string_view message, bool json) {
+  const std::string line =
+      json ? to_js_json(Json{{"error", {{"code", candor::to_string(code)}, {"message", message}}}}) + "\n"
+           : fmt::format("candor: {}\n", message);
+  std::fputs(line.c_str(), stderr);
+  return exit_status(code);
+}
+
+std::string bold(std::string_view text) {
+  return styled(text, "1");
+}
+
+std::string dim(std::string_view text) {
+  return styled(text, "2");
+}
+
+std::string short_digest(std::string_view digest) {
+  constexpr std::string_view kPrefix = "sha256:";
+  constexpr std::size_t kDigits = 12;
+  if (digest.starts_with(kPrefix)) digest.remove_prefix(kPrefix.size());
+  return std::string(digest.substr(0, kDigits));
+}
+
+std::string short_number(double value) {
+  if (value == 0 || std::abs(value) >= 100) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+}  // namespace candor::cli

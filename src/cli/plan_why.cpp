@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/output.h"
+#include "cli/plan_commands.h"
+#include "cli/table.h"
+#include "kernels/registry.h"
+#include "plan/explain.h"
+
+namespace candor::cli {
+namespace {
+
+/// "q_proj.mathDtype" → ("q_proj", "mathDtype"); no field if the text ends in none.
+std::pair<std::string, std::string> split_field(std::string text) {
+  for (const std::string_view field : plan::explained_fields()) {
+    const std::string ending = "." + std::string(field);
+    if (!text.ends_with(ending)) continue;
+    text.resize(text.size() - ending.size());
+    if (text.ends_with(".precision")) text.resize(text.size() - std::string_view(".precision").size());
+    return {text, std::string(field)};
+  }
+  return {text, {}};
+}
+
+void print_step(const plan::StepExplanation& explanation) {
+  const plan::ResolvedStep& step = *explanation.step;
+  print(fmt::format("{}  {} in {}\n", bold(step.id), step.op, explanation.phase));
+  if (step.kernel.empty()) return;
+  const auto digest = kernels::builtin_registry().digest(step.kernel, step.entry);
+  print(fmt::format("kernel {}#{}, pinned to sha256:{}, which is its source in this build\n", step.kernel, step.entry,
+                    digest.value_or("")));
+}
+
+void print_fields(const plan::StepExplanation& explanation) {
+  for (const plan::FieldExplanation& field : explanation.fields) {
+    print(fmt::format("\n{} = {}\n", bold(field.field), bold(field.value)));
+    for (const plan::Candidate& candidate : field.candidates) {
+      const bool used = candidate.lost.empty();
+      const std::string line = fmt::format("  {} {}  {}: {}{}{}", used ? "*" : " ", candidate.value, candidate.source,
+                                           candidate.place, used ? "" : "; ", candidate.lost);
+      print((used ? line : dim(line)) + "\n");
+    }
+  }
+}
+
+}  // namespace
+
+int plan_why(const PlanCommandArguments& arguments) {
+  const runtime::CompiledModel model = runtime::compile_model(arguments.plan.model, plan_options(arguments.plan));
+  auto [name, field] = split_field(arguments.step);
+  const std::string id = plan::find_step(model.plan, name);
+  auto explanations =
+      plan::explain_step({model.plan, model.manifest["inference"], model.overlay, kernels::builtin_registry()}, id);
+  for (plan::StepExplanation& explanation : explanations)
+    if (!field.empty()) std::erase_if(explanation.fields, [&](const auto& each) { return each.field != field; });
+  if (!field.empty() && explanations.front().fields.empty())
+    fail(ErrorCode::usage, "step \"{}\" has no {}; only attention reads and writes the KV cache", id, field);
+  if (arguments.json) {
+    Json steps = Json::array();
+    for (const plan::StepExplanation& explanation : explanations) steps.push_back(explanation.to_json());
+    print_json({{"planDigest", model.plan_digest}, {"explanations", std::move(steps)}});
+    return 0;
+  }
+  bool first = true;
+  for (const plan::StepExplanation& explanation : explanations) {
+    if (!std::exchange(first, false)) print("\n");
+    print_step(explanation);
+    print_fields(explanation);
+  }
+  return 0;
+}
+
+}  // namespace candor::cli

@@ -1,0 +1,25 @@
+// Runs the built program as a person would: arguments and standard input in, exit status and both outputs back.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace candor {
+
+struct Outcome {
+  int status = 0;  ///< exit status, or 128 and the number of the signal that ended it
+  std::string out;
+  std::string err;
+};
+
+/// Throws std::runtime_error if the program cannot be started.
+[[nodiscard]] Outcome run_program(const std::vector<std::string>& arguments, std::string_view input = {});
+
+/// Expects this status and exactly one line on standard error, which is "candor: " and contains `text`.
+void expect_error(const Outcome& outcome, int status, std::string_view text);
+
+}  // namespace candor

@@ -1,0 +1,156 @@
+// candor run: the answer alone on standard output, the same for the same seed, refused where it cannot be right.
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/program.h"
+#include "formats/test_folder.h"
+
+namespace candor {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kLexicon = CANDOR_SHARED_DIR "/models/lexicon-26m";
+const std::string kStories = CANDOR_SHARED_DIR "/models/stories260K/stories260K-f32.gguf";
+const std::string kLlama = CANDOR_SHARED_DIR "/goldens/hf/llama";
+
+class Run : public testing::Test {
+ protected:
+  void SetUp() override { CANDOR_SKIP_WITHOUT_SHARED(); }
+};
+
+TEST_F(Run, AnswersThroughTheChatTemplate) {
+  const Json samples = parse_json(read_file(kLexicon + "/samples.json", 1 << 20), "samples.json");
+  const Json& first = samples["prompts"][0];
+  const Outcome outcome = run_program({"run", kLexicon, first["q"].get<std::string>()});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, first["a"].get<std::string>() + "\n");
+  EXPECT_THAT(outcome.err, HasSubstr("seed 0"));
+  EXPECT_THAT(outcome.err, HasSubstr("plan "));
+}
+
+TEST_F(Run, PromptsFromAllPlacesAreTheSame) {
+  const Outcome positional = run_program({"run", kLexicon, "Define lighthouse.", "--quiet"});
+  ASSERT_EQ(positional.status, 0) << positional.err;
+  EXPECT_EQ(positional.err, "");
+  EXPECT_EQ(run_program({"run", kLexicon, "-p", "Define lighthouse.", "--quiet"}).out, positional.out);
+  EXPECT_EQ(run_program({"run", kLexicon, "--quiet"}, "Define lighthouse.\n").out, positional.out);
+}
+
+TEST_F(Run, PublishedStoryFromBos) {
+  const Outcome outcome = run_program({"run", kStories, "--raw", "-p", "", "--ignore-eos", "-n", "200", "--quiet"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::string golden = read_file(fs::path(kStories).parent_path() / "greedy-golden.txt", 1 << 20);
+  golden.erase(0, golden.find("Once upon"));  // a line about the first logits comes first
+  const std::string answer = outcome.out.substr(0, outcome.out.size() - 1);
+  EXPECT_GT(answer.size(), 400u);
+  EXPECT_EQ(golden.substr(0, answer.size()), answer);
+}
+
+TEST_F(Run, TextGoesInAsItIsWithoutTemplateAndThatIsSaid) {
+  const Outcome outcome = run_program({"run", kStories, "Once upon a time", "-n", "5"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("no chat template"));
+  const Outcome raw = run_program({"run", kStories, "Once upon a time", "-n", "5", "--raw"});
+  EXPECT_EQ(raw.out, outcome.out);
+  EXPECT_THAT(raw.err, Not(HasSubstr("no chat template")));
+  expect_error(run_program({"run", kStories, "Once", "--system", "Be brief."}), 2, "--system");
+}
+
+TEST_F(Run, JsonHasWhatReproducesTheRun) {
+  const Outcome outcome = run_program({"run", kLexicon, "Define lighthouse.", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const Json json = parse_json(outcome.out, "run");
+  EXPECT_EQ(json["stop"]["reason"], "stop_token");
+  EXPECT_EQ(json["stop"]["text"], "<|im_end|>");
+  EXPECT_EQ(json["seed"], 0);
+  EXPECT_THAT(json["planDigest"].get<std::string>(), StartsWith("sha256:"));
+  EXPECT_THAT(json["prompt"]["text"].get<std::string>(), HasSubstr("Define lighthouse."));
+  EXPECT_GT(json["stats"]["bytesPerToken"].get<double>(), 1e6);
+  EXPECT_TRUE(json["backend"].is_object());
+  EXPECT_EQ(run_program({"run", kLexicon, "Define lighthouse.", "--quiet"}).out,
+            json["text"].get<std::string>() + "\n");
+}
+
+TEST_F(Run, SeedReproducesASampledAnswer) {
+  const std::vector<std::string> sampled{"run", kLexicon, "Define lighthouse.", "--temperature", "1.5", "-n",
+                                         "20",  "--json"};
+  auto with_seed = [&](const std::string& seed) {
+    auto arguments = sampled;
+    arguments.insert(arguments.end(), {"--seed", seed});
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parse_json(outcome.out, "run");
+  };
+  const Json random = with_seed("random");
+  const Json again = with_seed(to_js_json(random["seed"]));
+  EXPECT_EQ(again["tokens"], random["tokens"]);
+  EXPECT_NE(with_seed("1")["tokens"], with_seed("2")["tokens"]);
+}
+
+TEST_F(Run, ResultsDoNotDependOnThreadsOrChunks) {
+  const Outcome one = run_program({"run", kLexicon, "Define lighthouse.", "--threads", "1", "--quiet"});
+  const Outcome two =
+      run_program({"run", kLexicon, "Define lighthouse.", "--threads", "2", "--prefill-chunk", "3", "--quiet"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_EQ(one.out, two.out);
+}
+
+TEST_F(Run, StopStringsAndLengthEndTheAnswer) {
+  const Json whole = parse_json(run_program({"run", kLexicon, "Define lighthouse.", "--json"}).out, "run");
+  const std::string text = whole["text"].get<std::string>();
+  ASSERT_GT(text.size(), 20u);
+  const std::string stop = text.substr(10, 4);
+  const Json stopped =
+      parse_json(run_program({"run", kLexicon, "Define lighthouse.", "--json", "--stop", stop}).out, "run");
+  EXPECT_EQ(stopped["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(stopped["stop"]["reason"], "stop_string");
+  EXPECT_EQ(stopped["stop"]["text"], stop);
+  const Json cut = parse_json(run_program({"run", kLexicon, "Define lighthouse.", "--json", "-n", "2"}).out, "run");
+  EXPECT_EQ(cut["tokens"].size(), 2u);
+  EXPECT_EQ(cut["stop"]["reason"], "length");
+}
+
+TEST_F(Run, StopStringsWithBracketsAreTextsNotLists) {
+  const Outcome outcome = run_program({"run", kStories, "Once", "-n", "3", "--stop", "[a,b]", "--quiet"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(Run, PromptLongerThanTheContextNamesBothNumbers) {
+  const Outcome outcome = run_program({"run", kStories, "Once upon a time there was", "--context", "4"});
+  EXPECT_EQ(outcome.status, 8);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("do not fit the context of 4"));
+  expect_error(run_program({"run", kStories, "Once", "--context", "1000000"}), 8, "1000000");
+}
+
+TEST_F(Run, EmptyPromptOfAChatModelIsRefused) {
+  expect_error(run_program({"run", kLexicon, ""}), 2, "empty");
+  expect_error(run_program({"run", kLexicon}, ""), 2, "empty");
+}
+
+TEST_F(Run, ModelWithoutTokenizerSaysWhatWorks) {
+  expect_error(run_program({"run", kLlama, "hello"}), 5, "candor logits");
+}
+
+TEST_F(Run, OverlaysThatWouldDoNothingAreRefused) {
+  expect_error(run_program({"run", kLexicon, "x", "--session", "compute.defaults.mathDtype=f16"}), 6, "executionPatch");
+  expect_error(run_program({"run", kLexicon, "x", "--session", "kvcache=null"}), 6, "kvcache");
+  expect_error(run_program({"run", kLexicon, "x", "--session", "kvcahce.kvDtype=f16"}), 6, "kvcahce");
+  expect_error(run_program({"run", kLexicon, "x", "--session", "kvcache.kvDType=f16"}), 6, "kvDType");
+  expect_error(run_program({"run", kLexicon, "x", "--session", "kvcache"}), 2, "kvcache");
+}
+
+TEST_F(Run, DoubledBosIsSaid) {
+  const Outcome outcome = run_program({"run", kStories, "<s>Once", "--raw", "-n", "1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("twice"));
+}
+
+}  // namespace
+}  // namespace candor
