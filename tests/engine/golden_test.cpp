@@ -11,25 +11,11 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "engine/engine.h"
+#include "engine/engine_fixture.h"
 #include "formats/safetensors.h"
 
 namespace candor {
 namespace {
-
-const std::filesystem::path kShared = CANDOR_SHARED_DIR;
-const std::filesystem::path kSource = CANDOR_SOURCE_DIR;
-
-#define SKIP_WITHOUT(path) \
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no reference data at " << (path)
-
-EngineOptions options(runtime::RowSelection rows = runtime::RowSelection::last, unsigned threads = 2,
-                      std::uint32_t prefill_rows = runtime::kDefaultPrefillRows) {
-  EngineOptions out;
-  out.plan.rows = rows;
-  out.load.threads = threads;
-  out.load.prefill_rows = prefill_rows;
-  return out;
-}
 
 /// The tensors of a safetensors file, as values of T.
 class Expected {
@@ -113,69 +99,15 @@ TEST(Stories260K, PublishedGreedyTextExactly) {
   EXPECT_EQ(result.text, published.substr(start, result.text.size()));
 }
 
-Json samples() {
-  return parse_json(read_file(kShared / "models/lexicon-26m/samples.json", 1 << 22), "samples.json");
-}
-
-std::string answer(Engine& engine, const std::string& question) {
-  ChatInput chat;
-  chat.messages.push_back({{"role", "user"}, {"content", question}});
-  TextRequest request;
-  request.prompt = engine.encode_chat(chat);
-  return engine.generate(request, {}).text;
-}
-
-class Lexicon : public ::testing::TestWithParam<std::filesystem::path> {};
-
-TEST_P(Lexicon, KnowsTheDefinitionsAndAnswersThePrompts) {
-  SKIP_WITHOUT(GetParam());
-  SKIP_WITHOUT(kShared / "models/lexicon-26m");
-  Engine engine(GetParam(), options());
-  const Json data = samples();
-  int right = 0;
-  for (const Json& entry : data["define"])
-    if (answer(engine, "Define " + entry["w"].get<std::string>() + ".") == entry["expected"].get<std::string>())
-      ++right;
-  EXPECT_EQ(data["define"].size(), 200u);
-  EXPECT_GE(right, 198);
-  RecordProperty("definitions", right);
-  for (const Json& entry : data["prompts"])
-    EXPECT_EQ(answer(engine, entry["q"].get<std::string>()), entry["a"].get<std::string>());
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, Lexicon,
-                         ::testing::Values(kShared / "models/lexicon-26m", kSource / "models/lexicon-26m"),
-                         [](const auto& parameter) { return parameter.index == 0 ? "Shards" : "Artifact"; });
-
 class SameBits : public ::testing::TestWithParam<std::filesystem::path> {};
-
-std::vector<float> logits_with(const std::filesystem::path& model, std::span<const std::uint32_t> tokens,
-                               unsigned threads, std::uint32_t prefill_rows, std::string isa = {}) {
-  EngineOptions setup = options(runtime::RowSelection::all, threads, prefill_rows);
-  setup.load.isa = std::move(isa);
-  return Engine(model, setup).logits(tokens);
-}
-
-void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
-}
 
 TEST_P(SameBits, WhateverThreadsChunksAndInstructionSet) {
   SKIP_WITHOUT(GetParam());
-  std::vector<std::uint32_t> tokens;
-  for (std::uint32_t i = 0; i < 45; ++i) tokens.push_back((i * 37 + 11) % 300);
-  const auto once = logits_with(GetParam(), tokens, 1, 256);
-  for (const unsigned threads : {2u, 4u})
-    expect_same_bits(once, logits_with(GetParam(), tokens, threads, 256), std::to_string(threads) + " threads");
-  for (const std::uint32_t rows : {7u, 1u})
-    expect_same_bits(once, logits_with(GetParam(), tokens, 2, rows), "chunks of " + std::to_string(rows));
-  expect_same_bits(once, logits_with(GetParam(), tokens, 2, 16, "portable"), "portable kernels");
+  expect_same_bits_however_run(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameBits,
-                         ::testing::Values(kShared / "models/lexicon-26m", kSource / "models/lexicon-26m",
-                                           kShared / "models/stories260K/stories260K-f32.gguf",
+                         ::testing::Values(kShared / "models/stories260K/stories260K-f32.gguf",
                                            kShared / "goldens/hf/llama"));
 
 TEST(Decode, YieldsTheTokensThatPrefillWould) {
