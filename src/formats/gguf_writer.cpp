@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint32_t kDefaultAlignment = 32;
+constexpr std::size_t kLongestName = 63;  // GGML_MAX_NAME, its final NUL included, is 64
 
 template <typename T>
 void append(std::string& out, T value) {
@@ -45,6 +46,9 @@ void check_tensor(TensorInfo& tensor) {
   if (tensor.shape.size() > limits::tensor_rank)
     fail(ErrorCode::format, "{}: shape {} has more dimensions than GGUF's {}", what, print_shape(tensor.shape),
          limits::tensor_rank);
+  if (tensor.name.empty() || tensor.name.size() > kLongestName)
+    fail(ErrorCode::unsupported, "{}: its name has {} bytes; readers of GGUF take at most {}", what, tensor.name.size(),
+         kLongestName);
   tensor.bytes = stored_bytes(tensor.encoding, tensor.shape, what);
   if (tensor.bytes == 0) fail(ErrorCode::format, "{}: shape {} has no elements", what, print_shape(tensor.shape));
 }

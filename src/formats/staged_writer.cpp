@@ -37,12 +37,25 @@ void write_at(int descriptor, std::span<const std::byte> bytes, std::uint64_t of
   }
 }
 
+/// A descriptor that closes itself. Files are opened for each access: a model may have more shards than a process may
+/// have open files.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (value_ < 0) fail_io(path, "opened");
+  }
+  ~Descriptor() { ::close(value_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
 void sync_path(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_io(path, "opened");
-  const bool synced = ::fsync(descriptor) == 0;
-  ::close(descriptor);
-  if (!synced) fail_io(path, "synced");
+  const Descriptor descriptor(path, O_RDONLY);
+  if (::fsync(descriptor.get()) != 0) fail_io(path, "synced");
 }
 
 fs::path parent_of(const fs::path& path) {
@@ -72,36 +85,6 @@ void check_space(const fs::path& target, std::uint64_t needed) {
 }
 
 }  // namespace
-
-/// A file in the staging folder, open for writing.
-class StagedWriter::File {
- public:
-  File(fs::path path, std::uint64_t size) : path_(std::move(path)) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) fail_io(path_, "created");
-    if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
-      ::close(descriptor_);
-      fail_io(path_, "made as large as it must be");
-    }
-  }
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(File&& other) noexcept : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
-  File& operator=(File&&) = delete;
-
-  void write(std::span<const std::byte> bytes, std::uint64_t offset) const {
-    write_at(descriptor_, bytes, offset, path_);
-  }
-  void sync() const {
-    if (::fsync(descriptor_) != 0) fail_io(path_, "synced");
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  int descriptor_ = -1;
-};
 
 StagedWriter::StagedWriter(fs::path target, OutputLayout layout, std::string_view key)
     : target_(std::move(target)), layout_(std::move(layout)) {
@@ -134,13 +117,19 @@ void StagedWriter::start(const std::string& heading) {
     check_space(target_, layout_.total_bytes());
     append_journal(heading);
   }
-  for (const OutputFile& file : layout_.files) files_.emplace_back(staging_ / file.name, file.size);
-  write_headers();
+  create_files();
   if (same) resume();
 }
 
-void StagedWriter::write_headers() {
-  for (std::size_t i = 0; i < files_.size(); ++i) files_[i].write(std::as_bytes(std::span(layout_.files[i].header)), 0);
+/// Makes every file as large as it will be, with its header. What an interrupted run wrote stays.
+void StagedWriter::create_files() const {
+  for (std::size_t i = 0; i < layout_.files.size(); ++i) {
+    const fs::path path = staged_path(i);
+    const Descriptor descriptor(path, O_WRONLY | O_CREAT);
+    if (::ftruncate(descriptor.get(), static_cast<off_t>(layout_.files[i].size)) != 0)
+      fail_io(path, "made as large as it must be");
+    write_at(descriptor.get(), std::as_bytes(std::span(layout_.files[i].header)), 0, path);
+  }
 }
 
 /// Takes over the journal's tensors up to the first whose bytes are not on the disk as recorded; cuts the rest off.
@@ -169,8 +158,7 @@ void StagedWriter::resume() {
 bool StagedWriter::is_intact(const TensorInfo& tensor, const std::string& digest) const {
   Sha256 hash;
   for (const TensorExtent& extent : tensor.extents)
-    if (extent.size > 0)
-      hash.update(MappedFile(files_[extent.file].path()).bytes().subspan(extent.offset, extent.size));
+    if (extent.size > 0) hash.update(MappedFile(staged_path(extent.file)).bytes().subspan(extent.offset, extent.size));
   return hash.hex() == digest;
 }
 
@@ -190,7 +178,8 @@ void StagedWriter::write(std::span<const std::byte> bytes, Json note) {
          bytes.size(), tensor.bytes);
   std::span<const std::byte> rest = bytes;
   for (const TensorExtent& extent : tensor.extents) {
-    files_[extent.file].write(rest.first(extent.size), extent.offset);
+    const fs::path path = staged_path(extent.file);
+    write_at(Descriptor(path, O_WRONLY).get(), rest.first(extent.size), extent.offset, path);
     rest = rest.subspan(extent.size);
   }
   WrittenTensor done{sha256_hex(bytes), std::move(note)};
@@ -199,7 +188,7 @@ void StagedWriter::write(std::span<const std::byte> bytes, Json note) {
 }
 
 fs::path StagedWriter::staged_path(std::size_t file) const {
-  return files_[file].path();
+  return staging_ / layout_.files[file].name;
 }
 
 void StagedWriter::add_file(std::string_view name, std::string_view content) {
@@ -210,7 +199,7 @@ void StagedWriter::finish_staging() {
   if (written_.size() != layout_.tensors.size())
     fail(ErrorCode::internal, "{}: {} of {} tensors were written", target_.string(), written_.size(),
          layout_.tensors.size());
-  for (const File& file : files_) file.sync();
+  for (std::size_t i = 0; i < layout_.files.size(); ++i) sync_path(staged_path(i));
 }
 
 void StagedWriter::commit_folder() {
@@ -223,7 +212,7 @@ void StagedWriter::commit_folder() {
 
 void StagedWriter::commit_file() {
   finish_staging();
-  if (::rename(files_.front().path().c_str(), target_.c_str()) != 0) fail_io(target_, "renamed into place");
+  if (::rename(staged_path(0).c_str(), target_.c_str()) != 0) fail_io(target_, "renamed into place");
   sync_path(parent_of(target_));
   std::error_code ignored;
   fs::remove_all(staging_, ignored);

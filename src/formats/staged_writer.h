@@ -50,12 +50,10 @@ class StagedWriter {
   void commit_file();
 
  private:
-  class File;
-
   void start(const std::string& heading);
   void resume();
   [[nodiscard]] bool is_intact(const TensorInfo& tensor, const std::string& digest) const;
-  void write_headers();
+  void create_files() const;
   void append_journal(const std::string& line);
   void finish_staging();
 
@@ -63,7 +61,6 @@ class StagedWriter {
   std::filesystem::path staging_;
   OutputLayout layout_;
   std::vector<WrittenTensor> written_;
-  std::vector<File> files_;
   int journal_ = -1;
 };
 
