@@ -32,5 +32,11 @@ endif()
 
 find_program(CANDOR_CCACHE ccache)
 if(CANDOR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CANDOR_CCACHE})
+  # What ccache wants before it caches files that use precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CANDOR_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(candor_compiler INTERFACE -fpch-preprocess)
+  else()
+    target_compile_options(candor_compiler INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
 endif()

@@ -9,6 +9,11 @@ function(candor_module name)
     ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                      $<INSTALL_INTERFACE:include>)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:candor_compiler> ${ARG_PRIVATE})
+  # Parsing these headers is a third of the time that a file takes to compile.
+  list(LENGTH ARG_SOURCES count)
+  if(count GREATER 5)
+    target_precompile_headers(${target} PRIVATE <nlohmann/json.hpp> <fmt/format.h> <fmt/ranges.h>)
+  endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY CANDOR_MODULES ${target})
 endfunction()
@@ -19,6 +24,18 @@ function(candor_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} candor_compiler GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  if(NOT TARGET candor_test_headers)
+    file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "int main() {}\n")
+    add_executable(candor_test_headers ${PROJECT_BINARY_DIR}/test_headers.cpp)
+    target_link_libraries(candor_test_headers PRIVATE candor::base candor_compiler GTest::gmock)
+    target_precompile_headers(candor_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
+                              <fmt/format.h>)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM candor_test_headers)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12's value-range warnings misfire in inlined std::string and std::vector code (GCC bug 105329).
+    target_compile_options(${name} PRIVATE -Wno-nonnull -Wno-stringop-overflow -Wno-restrict)
+  endif()
   # Reference data lies beside the checkout where it is present; tests that need it skip where it is not.
   target_compile_definitions(${name} PRIVATE CANDOR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              CANDOR_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared")

@@ -1,4 +1,6 @@
 // candor tokenize, template and logits.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -78,7 +80,7 @@ TEST_F(Text, LogitsAreThoseOfTheReference) {
     std::uint64_t id = 0;
     const std::size_t width = ids.bytes / ids.elements();
     std::memcpy(&id, expected.bytes().data() + ids.extents[0].offset + i * width, width);
-    tokens += (i ? "," : "") + std::to_string(id);
+    tokens += fmt::format("{}{}", i ? "," : "", id);
   }
   const auto path = folder_.path() / "logits.safetensors";
   const Outcome outcome = run_program({"logits", kLlama, "--tokens", tokens, "--out", path});

@@ -47,7 +47,7 @@ class BinderTest : public ::testing::Test {
     instance.in_place_operand = in_place;
     flow_.prefill.steps.push_back(std::move(instance));
     plan::Value value;
-    value.slot = "v" + std::to_string(index);
+    value.slot = fmt::format("v{}", index);
     value.shape.cols = cols;
     value.producer = value.last_read = index;
     flow_.prefill.values.push_back(std::move(value));

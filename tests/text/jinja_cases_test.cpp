@@ -40,7 +40,9 @@ void check(const std::string& name, const std::string& source, const Json& conte
   const Outcome outcome = render(source, context);
   EXPECT_EQ(outcome.text.has_value(), expected.has_value())
       << name << (outcome.text ? "\nrenders, but must fail: " + *outcome.text : "\nfails: " + outcome.error);
-  if (outcome.text && expected) EXPECT_EQ(*outcome.text, *expected) << name;
+  if (outcome.text && expected) {
+    EXPECT_EQ(*outcome.text, *expected) << name;
+  }
 }
 
 /// Calls check(case) for each line of a file of JSON lines; returns how many there were.

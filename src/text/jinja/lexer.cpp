@@ -135,7 +135,11 @@ Token Lexer::next() {
   Token token;
   for (;;) {
     token.line = line_;
-    if (state_ == State::root ? next_in_root(token) : next_in_tag(token)) return token;
+    if (!(state_ == State::root ? next_in_root(token) : next_in_tag(token))) continue;
+    // The end stands on the line of the last token, as in Jinja2.
+    if (token.kind == TokenKind::end) token.line = last_line_;
+    last_line_ = token.line;
+    return token;
   }
 }
 

@@ -75,6 +75,7 @@ class Lexer {
   std::string label_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
+  std::uint32_t last_line_ = 1;  // of the token returned last
   State state_ = State::root;
   bool line_starting_ = true;        // what was consumed last ended with a newline
   std::vector<char> open_brackets_;  // the closers still expected in this tag

@@ -56,7 +56,9 @@ TEST(Elementwise, FunctionsOfOneElement) {
       for (const float value : values(x)) wanted.push_back(function.oracle(double{value}));
       const ErrorStatistics e = errors(wanted, values(y));
       EXPECT_LT(e.max, 8e-7);
-      if (width > 100) EXPECT_LT(e.mean, 6e-8);
+      if (width > 100) {
+        EXPECT_LT(e.mean, 6e-8);
+      }
       const std::vector<float> separate = values(y);
       call.run(available_isas().front(), 2, x);  // in place
       EXPECT_EQ(values(x), separate);
@@ -114,7 +116,9 @@ TEST(Elementwise, GatesAndSumsOfTwo) {
           wanted.push_back(pair.oracle(double{a.row(r)[i]}, double{b.row(r)[i]}));
       const ErrorStatistics e = errors(wanted, values(y));
       EXPECT_LT(e.max, 2e-6);
-      if (width > 100) EXPECT_LT(e.mean, 6e-8);
+      if (width > 100) {
+        EXPECT_LT(e.mean, 6e-8);
+      }
       const std::vector<float> separate = values(y);
       call.run(available_isas().front(), 2, a);
       EXPECT_EQ(values(a), separate);
