@@ -1,9 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <random>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "cli/chat.h"
 #include "cli/command.h"
 #include "cli/conversation.h"
@@ -58,7 +60,7 @@ void add_prompt_options(CLI::App& app, RunArguments& arguments) {
   app.add_option("--tools", arguments.tools, "A JSON array of tools for the chat template")->type_name("FILE");
   app.add_option("-n,--max-tokens", arguments.max_tokens, "Longest answer (default: until a stop or a full context)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::context)));
   add_repeated(app, "--stop", arguments.stop, "A text that ends the answer and is not part of it; repeatable")
       ->type_name("TEXT");
   app.add_flag("--ignore-eos", arguments.ignore_eos, "Go on after a stop token");
@@ -76,13 +78,18 @@ void add_sampler_options(CLI::App& app, RunArguments& arguments) {
   add("--min-p", sampler.min_p, "P", "Keep those at least P times as likely as the likeliest; 0: all")
       ->check(CLI::Range(0.0, 1.0));
   add("--repetition-penalty", sampler.repetition_penalty, "F", "Divide the logits of recent tokens; 1: not")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.01, 100.0));
   add("--repetition-window", sampler.repetition_window, "N", "How many tokens are recent");
   add("--seed", arguments.seed, "N|random", "The same seed gives the same answer");
 }
 
 /// What was asked for and could have no effect is an error.
 void check(const CLI::App& app, const RunArguments& arguments) {
+  // A range check lets NaN through.
+  const SamplerParameters& sampler = arguments.sampler;
+  if (std::isnan(sampler.temperature) || std::isnan(sampler.top_p) || std::isnan(sampler.min_p) ||
+      std::isnan(sampler.repetition_penalty))
+    fail(ErrorCode::usage, "--temperature, --top-p, --min-p and --repetition-penalty must be numbers");
   if (arguments.sampler.temperature > 0) return;
   for (const char* name : {"--top-k", "--top-p", "--min-p"})
     if (app.count(name) > 0) fail(ErrorCode::usage, "{} does nothing at temperature 0; give --temperature too", name);

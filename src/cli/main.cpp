@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -35,8 +36,17 @@ std::string chosen_name(const CLI::App& program) {
   return name;
 }
 
+/// A word that stands where a subcommand should; empty if there is none.
+std::string unknown_word(const CLI::App& program) {
+  const std::vector<std::string> words = program.remaining(true);
+  return words.empty() ? std::string() : words.front();
+}
+
 int report_usage(const CLI::App& program, const CLI::ParseError& error, bool json) {
   std::string message = error.what();
+  const std::string word = unknown_word(program);
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !word.empty() && !word.starts_with('-'))
+    message = fmt::format("\"{}\" is no subcommand here", printable(word));
   std::replace(message.begin(), message.end(), '\n', ' ');
   return report_error(ErrorCode::usage, fmt::format("{} ({} --help)", message, chosen_name(program)), json);
 }

@@ -23,13 +23,18 @@ std::pair<std::string, std::string> split_field(std::string text) {
   return {text, {}};
 }
 
-void print_step(const plan::StepExplanation& explanation) {
+/// True if the two phases' explanations read the same, so that one is enough.
+bool same(const plan::StepExplanation& a, const plan::StepExplanation& b) {
+  return a.to_json()["fields"] == b.to_json()["fields"];
+}
+
+void print_step(const plan::StepExplanation& explanation, std::string_view phases) {
   const plan::ResolvedStep& step = *explanation.step;
-  print(fmt::format("{}  {} in {}\n", bold(step.id), step.op, explanation.phase));
+  print(fmt::format("{}  {} in {}\n", bold(step.id), step.op, phases));
   if (step.kernel.empty()) return;
   const auto digest = kernels::builtin_registry().digest(step.kernel, step.entry);
-  print(fmt::format("kernel {}#{}, pinned to sha256:{}, which is its source in this build\n", step.kernel, step.entry,
-                    digest.value_or("")));
+  print(fmt::format("kernel {}#{}, pinned to sha256:{}, the digest of its source in this build\n", step.kernel,
+                    step.entry, digest.value_or("")));
 }
 
 void print_fields(const plan::StepExplanation& explanation) {
@@ -62,10 +67,15 @@ int plan_why(const PlanCommandArguments& arguments) {
     print_json({{"planDigest", model.plan_digest}, {"explanations", std::move(steps)}});
     return 0;
   }
+  if (explanations.size() == 2 && same(explanations[0], explanations[1])) {
+    print_step(explanations[0], "prefill and decode");
+    print_fields(explanations[0]);
+    return 0;
+  }
   bool first = true;
   for (const plan::StepExplanation& explanation : explanations) {
     if (!std::exchange(first, false)) print("\n");
-    print_step(explanation);
+    print_step(explanation, explanation.phase);
     print_fields(explanation);
   }
   return 0;

@@ -155,7 +155,7 @@ class Explainer {
     const kernels::OutputDtypes* declared = input_.registry.output_dtypes(step_.kernel, step_.entry);
     if (declared != nullptr && declared->size() == 1) {
       const Json value = declared->front();
-      add(list, &value, source::kDerived, fmt::format("all that {}#{} writes", step_.kernel, step_.entry));
+      add(list, &value, source::kDerived, fmt::format("the only dtype that {}#{} writes", step_.kernel, step_.entry));
     }
     add_session_default(list, "outputDtype");
     return list;

@@ -36,7 +36,7 @@ TEST(Usage, WrongArgumentsAreOneLineAndStatusTwo) {
   expect_error(run_program({"plan", "why", "model"}), 2, "STEP");
   expect_error(run_program({"run", "model", "--no-such-option"}), 2, "--no-such-option");
   expect_error(run_program({"run", "model", "hello", "-p", "hello"}), 2, "twice");
-  expect_error(run_program({"run", "model", "hello", "-n", "-3"}), 2, "-n");
+  expect_error(run_program({"run", "model", "hello", "-n", "-3"}), 2, "--max-tokens");
   expect_error(run_program({"run", "model", "hello", "-n", "0"}), 2, "--max-tokens");
   expect_error(run_program({"run", "model", "hello", "--temperature", "hot"}), 2, "--temperature");
   expect_error(run_program({"run", "model", "hello", "--temperature", "nan"}), 2, "--temperature");

@@ -95,7 +95,7 @@ std::optional<Value> text_item(Runtime& runtime, const Value& value, Int index) 
 std::optional<Value> item(Runtime& runtime, const Value& value, const Value& key) {
   require_defined(runtime, value);
   if (value.is_dict()) {
-    if (key.is_list() || key.is_dict()) return std::nullopt;
+    if (!is_hashable(runtime, key)) return std::nullopt;
     if (const Value* found = value.dict().find(key)) return *found;
     return std::nullopt;
   }

@@ -14,16 +14,13 @@ AttributePath::AttributePath(Runtime& runtime, const Value& attribute) {
     keys_.push_back(attribute);
     return;
   }
-  for (const std::string_view part : split_at(attribute.view(), ".", -1)) {
-    if (!all_of(part, is_digit)) {
-      keys_.push_back(runtime.text(part));
-      continue;
-    }
+  split_at(attribute.view(), ".", -1, [&](std::string_view part) {
+    if (!all_of(part, is_digit)) return keys_.push_back(runtime.text(part));
     bool too_large = false;
     const auto index = parse_integer(part, 10, too_large);
     if (!index) runtime.fail("'{}' is not an index", printable(part));
     keys_.push_back(Value::integer(*index));
-  }
+  });
 }
 
 Value AttributePath::get(Runtime& runtime, const Value& item, const Value& fallback) const {

@@ -56,7 +56,8 @@ Value sort_filter(Runtime& runtime, const Value& subject, const Arguments& argum
   std::vector<AttributePath> paths;
   const Value attribute = bound.or_else(2, Value::none());
   if (attribute.is_text()) {
-    for (const auto part : split_at(attribute.view(), ",", -1)) paths.emplace_back(runtime, runtime.text(part));
+    split_at(attribute.view(), ",", -1,
+             [&](std::string_view part) { paths.emplace_back(runtime, runtime.text(part)); });
   } else {
     paths.emplace_back(runtime, attribute);
   }

@@ -111,14 +111,17 @@ Value indent_filter(Runtime& runtime, const Value& subject, const Arguments& arg
   }
   // A line break at the end makes the last line one of its own, as an empty line.
   const Value text = binary(runtime, BinaryOp::add, subject, runtime.text("\n", markup));
-  const auto lines = split_lines(text.view(), false);
   Buffer out(runtime);
   if (first) out.append(indention.view());
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out.append('\n');
-    if (i > 0 && (blank || !lines[i].empty())) out.append(indention.view());
-    out.append(lines[i]);
-  }
+  bool first_line = true;
+  split_lines(text.view(), false, [&](std::string_view line) {
+    if (!first_line) {
+      out.append('\n');
+      if (blank || !line.empty()) out.append(indention.view());
+    }
+    first_line = false;
+    out.append(line);
+  });
   return out.finish(markup);
 }
 

@@ -64,6 +64,10 @@ class PercentFormatter {
 
   void run_directive() {
     keyed_.reset();
+    if (peek() == '%') {
+      ++at_;
+      return out_.append('%');
+    }
     if (peek() == '(') read_key();
     Directive directive = read_flags();
     if (const auto width = read_number()) {
@@ -79,7 +83,6 @@ class PercentFormatter {
     const std::size_t start = at_;
     (void)next_code_point(format_, at_);
     const std::string_view type = format_.substr(start, at_ - start);
-    if (type == "%") return out_.append('%');
     const Value value = next_argument();
     if (type == "s" || type == "r" || type == "a") return put_text(value, type[0], directive);
     if (type == "c") return put_character(value, directive);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "text/jinja/binding.h"
@@ -158,13 +159,26 @@ Value starts_method(Runtime& runtime, const Value& self, const Arguments& argume
 
 // ---- Cutting --------------------------------------------------------------------------------------------------------
 
-Value pieces(Runtime& runtime, const std::vector<std::string_view>& views, bool markup) {
-  runtime.check_room(views.size(), sizeof(Value) + sizeof(Text));
-  std::vector<Value> items;
-  items.reserve(views.size());
-  for (const std::string_view view : views) items.push_back(runtime.text(view, markup));
-  return runtime.list(std::move(items));
-}
+/// Collects the pieces of a text as values.
+class Pieces {
+ public:
+  Pieces(Runtime& runtime, bool markup) : runtime_(runtime), markup_(markup) {}
+
+  void operator()(std::string_view piece) {
+    if (items_.size() == items_.capacity()) runtime_.check_room(2 * items_.size() + 1, sizeof(Value));
+    items_.push_back(runtime_.text(piece, markup_));
+  }
+
+  [[nodiscard]] Value list(bool reversed) {
+    if (reversed) std::reverse(items_.begin(), items_.end());
+    return runtime_.list(std::move(items_));
+  }
+
+ private:
+  Runtime& runtime_;
+  bool markup_;
+  std::vector<Value> items_;
+};
 
 template <bool from_right>
 Value split_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -173,20 +187,24 @@ Value split_method(Runtime& runtime, const Value& self, const Arguments& argumen
   const std::int64_t limit = wanted < 0 || wanted > INT64_MAX ? -1 : static_cast<std::int64_t>(wanted);
   const std::string_view text = self.view();
   runtime.walk(text.size());
-  runtime.check_room(text.size(), 1);
-  if (!bound.has(0) || bound[0].is_none())
-    return pieces(runtime, from_right ? split_space_from_right(text, limit) : split_space(text, limit),
-                  self.is_markup());
+  Pieces pieces(runtime, self.is_markup());
+  if (!bound.has(0) || bound[0].is_none()) {
+    from_right ? split_space_from_right(text, limit, std::ref(pieces)) : split_space(text, limit, std::ref(pieces));
+    return pieces.list(from_right);
+  }
   const std::string_view separator = bound.text(0, {});
   if (separator.empty()) runtime.fail("split: empty separator");
-  return pieces(runtime, from_right ? split_at_from_right(text, separator, limit) : split_at(text, separator, limit),
-                self.is_markup());
+  from_right ? split_at_from_right(text, separator, limit, std::ref(pieces))
+             : split_at(text, separator, limit, std::ref(pieces));
+  return pieces.list(from_right);
 }
 
 Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Bound bound = bind(runtime, arguments, "splitlines", {"keepends"}, 0);
   runtime.walk(self.view().size());
-  return pieces(runtime, split_lines(self.view(), bound.truth(0, false)), self.is_markup());
+  Pieces pieces(runtime, self.is_markup());
+  split_lines(self.view(), bound.truth(0, false), std::ref(pieces));
+  return pieces.list(false);
 }
 
 template <bool from_right>

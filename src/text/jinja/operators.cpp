@@ -193,13 +193,18 @@ void require_defined(Runtime& runtime, const Value& value) {
   if (value.is_undefined()) runtime.fail_with(std::get<UndefinedPtr>(value.storage())->message);
 }
 
-void require_hashable(Runtime& runtime, const Value& value) {
+bool is_hashable(Runtime& runtime, const Value& value) {
+  constexpr std::uint64_t kComparisons = 16;
   runtime.step();
-  if (value.is_text()) runtime.walk(value.view().size());
-  if (value.is_list() || value.is_dict() || value.is<DictViewPtr>())
-    runtime.fail("unhashable type: '{}'", type_name(value));
-  if (value.is_tuple())
-    for (const Value& item : value.sequence().items) require_hashable(runtime, item);
+  if (value.is_text()) runtime.walk(kComparisons * value.view().size());
+  if (value.is_list() || value.is_dict() || value.is<DictViewPtr>()) return false;
+  if (!value.is_tuple()) return true;
+  const auto& items = value.sequence().items;
+  return std::all_of(items.begin(), items.end(), [&](const Value& item) { return is_hashable(runtime, item); });
+}
+
+void require_hashable(Runtime& runtime, const Value& value) {
+  if (!is_hashable(runtime, value)) runtime.fail("unhashable type: '{}'", type_name(value));
 }
 
 bool truth(Runtime& runtime, const Value& value) {

@@ -28,7 +28,9 @@ namespace candor::jinja {
 [[nodiscard]] Value slice(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
                           const Value& step);
 
-/// Fails unless `value` can be a key of a dict, and counts the work of comparing it.
+/// Whether `value` can be a key of a dict. Counts the work of comparing it with the keys of one.
+[[nodiscard]] bool is_hashable(Runtime& runtime, const Value& value);
+/// Fails unless it can.
 void require_hashable(Runtime& runtime, const Value& value);
 
 /// Fails with the message of an undefined value.

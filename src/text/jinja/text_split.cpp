@@ -1,6 +1,5 @@
 #include "text/jinja/text_split.h"
 
-#include <algorithm>
 #include <set>
 
 #include "text/jinja/text_search.h"
@@ -32,31 +31,22 @@ std::size_t previous_start(std::string_view text, std::size_t end) {
 
 }  // namespace
 
-std::vector<std::string_view> split_space(std::string_view text, std::int64_t limit) {
-  std::vector<std::string_view> pieces;
-  text = trim_left(text);
-  while (!text.empty()) {
-    if (!may_cut(limit, pieces.size())) {
-      pieces.push_back(text);
-      break;
-    }
+void split_space(std::string_view text, std::int64_t limit, const TakePiece& take) {
+  std::size_t cuts = 0;
+  for (text = trim_left(text); !text.empty(); ++cuts) {
+    if (!may_cut(limit, cuts)) return take(text);
     std::size_t end = 0;
     for (std::size_t next = 0; end < text.size(); end = next)
       if (is_space(next_code_point(text, next))) break;
-    pieces.push_back(text.substr(0, end));
+    take(text.substr(0, end));
     text = trim_left(text.substr(end));
   }
-  return pieces;
 }
 
-std::vector<std::string_view> split_space_from_right(std::string_view text, std::int64_t limit) {
-  std::vector<std::string_view> pieces;
-  text = trim_right(text);
-  while (!text.empty()) {
-    if (!may_cut(limit, pieces.size())) {
-      pieces.push_back(text);
-      break;
-    }
+void split_space_from_right(std::string_view text, std::int64_t limit, const TakePiece& take) {
+  std::size_t cuts = 0;
+  for (text = trim_right(text); !text.empty(); ++cuts) {
+    if (!may_cut(limit, cuts)) return take(text);
     std::size_t start = text.size();
     while (start > 0) {
       const std::size_t before = previous_start(text, start);
@@ -64,54 +54,43 @@ std::vector<std::string_view> split_space_from_right(std::string_view text, std:
       if (is_space(next_code_point(text, at))) break;
       start = before;
     }
-    pieces.push_back(text.substr(start));
+    take(text.substr(start));
     text = trim_right(text.substr(0, start));
   }
-  std::reverse(pieces.begin(), pieces.end());
-  return pieces;
 }
 
-std::vector<std::string_view> split_at(std::string_view text, std::string_view separator, std::int64_t limit) {
-  std::vector<std::string_view> pieces;
-  for (std::size_t start = 0;;) {
-    const std::size_t found =
-        may_cut(limit, pieces.size()) ? find_text(text, separator, start) : std::string_view::npos;
-    if (found == std::string_view::npos) {
-      pieces.push_back(text.substr(start));
-      return pieces;
-    }
-    pieces.push_back(text.substr(start, found - start));
+void split_at(std::string_view text, std::string_view separator, std::int64_t limit, const TakePiece& take) {
+  std::size_t start = 0;
+  for (std::size_t cuts = 0; may_cut(limit, cuts); ++cuts) {
+    const std::size_t found = find_text(text, separator, start);
+    if (found == std::string_view::npos) break;
+    take(text.substr(start, found - start));
     start = found + separator.size();
   }
+  take(text.substr(start));
 }
 
-std::vector<std::string_view> split_at_from_right(std::string_view text, std::string_view separator,
-                                                  std::int64_t limit) {
-  std::vector<std::string_view> pieces;
-  while (may_cut(limit, pieces.size())) {
+void split_at_from_right(std::string_view text, std::string_view separator, std::int64_t limit, const TakePiece& take) {
+  for (std::size_t cuts = 0; may_cut(limit, cuts); ++cuts) {
     const std::size_t found = find_last_text(text, separator);
     if (found == std::string_view::npos) break;
-    pieces.push_back(text.substr(found + separator.size()));
+    take(text.substr(found + separator.size()));
     text = text.substr(0, found);
   }
-  pieces.push_back(text);
-  std::reverse(pieces.begin(), pieces.end());
-  return pieces;
+  take(text);
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
-  std::vector<std::string_view> lines;
+void split_lines(std::string_view text, bool keep_ends, const TakePiece& take) {
   std::size_t start = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = at;
     const char32_t c = next_code_point(text, at);
     if (!is_line_break(c)) continue;
     if (c == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(start, (keep_ends ? at : end) - start));
+    take(text.substr(start, (keep_ends ? at : end) - start));
     start = at;
   }
-  if (start < text.size()) lines.push_back(text.substr(start));
-  return lines;
+  if (start < text.size()) take(text.substr(start));
 }
 
 std::string_view strip_left(std::string_view text, std::string_view set) {

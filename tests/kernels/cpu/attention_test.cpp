@@ -167,7 +167,7 @@ std::vector<Settings> all_settings() {
           {.window = 300},
           {.softcap = 1.5},
           {.heads = 30, .kv_heads = 1, .head_dim = 4},
-          {.heads = 2, .kv_heads = 2, .head_dim = 64, .scale = 0.7},
+          {.heads = 2, .kv_heads = 2, .head_dim = 64, .scale = 0.125},
           {.causal = false}};
 }
 
