@@ -52,8 +52,8 @@ class ArtifactWriter {
   StagedWriter writer_;
 };
 
-/// Replaces the manifest of an artifact whose other files stay as they are; seals it if it was sealed. The old one stays
-/// if the new one does not pass the checks or cannot be written.
+/// Replaces the manifest of an artifact whose other files stay as they are; seals it if it was sealed. The old one
+/// stays if the new one does not pass the checks or cannot be written.
 void replace_manifest(const std::filesystem::path& folder, Json manifest);
 
 /// The `tokenizer` section for these files: bundled (tokenizer.json), sentencepiece (tokenizer.model) or gguf

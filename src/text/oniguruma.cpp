@@ -1,4 +1,7 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/oniguruma.h"
+
+#include <pcre2.h>
 
 #include <array>
 #include <cctype>
@@ -44,6 +47,21 @@ std::optional<std::string_view> shorthand(char letter) {
     default:
       return std::nullopt;
   }
+}
+
+/// True if PCRE2 knows a script of this name. \p{Han} means the script in Oniguruma, but the script and its extensions
+/// in PCRE2, where \p{sc:Han} is the script.
+bool is_script(std::string_view name) {
+  if (name.size() < 3 ||
+      name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_ -") != std::string_view::npos)
+    return false;
+  const std::string pattern = fmt::format("\\p{{sc:{}}}", name);
+  int error = 0;
+  PCRE2_SIZE position = 0;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF | PCRE2_UCP,
+                                   &error, &position, nullptr);
+  pcre2_code_free(code);
+  return code != nullptr;
 }
 
 bool is_digit(char c) {
@@ -157,6 +175,10 @@ class Translator {
     }
     std::string text(in_.substr(at_, size));
     at_ += size;
+    if ((letter == 'p' || letter == 'P') && text.size() > 4 && text[2] == '{') {
+      const std::size_t name = text[3] == '^' ? 4 : 3;
+      if (is_script(std::string_view(text).substr(name, text.size() - name - 1))) text.insert(name, "sc:");
+    }
     return text;
   }
 

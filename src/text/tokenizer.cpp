@@ -79,7 +79,8 @@ Json id_or_null(std::optional<std::uint32_t> id) {
 
 }  // namespace
 
-Tokenizer::Tokenizer(text::TokenizerParts parts) : parts_(std::make_unique<const text::TokenizerParts>(std::move(parts))) {}
+Tokenizer::Tokenizer(text::TokenizerParts parts)
+    : parts_(std::make_unique<const text::TokenizerParts>(std::move(parts))) {}
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;

@@ -129,6 +129,7 @@ TEST(Oniguruma, MeansTheSameInPcre2) {
   EXPECT_THAT(of(R"([^a-c&&[a-z]]+)", "abcdef"), ElementsAre("def"));
   EXPECT_THAT(of(R"([a[bc]]+)", "abcd"), ElementsAre("abc"));
   EXPECT_THAT(of(R"(\h+)", "xyz12afg"), ElementsAre("12af"));
+  EXPECT_THAT(of(R"(\p{Han}+|\p{^Greek})", "中。α"), ElementsAre("中", "。"));  // not the script's extensions
   EXPECT_THAT(of(R"(\w+)", "a_é½ b"), ElementsAre("a_é½", "b"));
   EXPECT_THAT(of(R"((?i:'s|'ll))", "'S'LL'x"), ElementsAre("'S", "'LL"));
   EXPECT_THAT(of(R"((?m:a.b))", "a\nb"), ElementsAre("a\nb"));
