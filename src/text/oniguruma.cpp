@@ -18,8 +18,9 @@ namespace {
 // a property.
 constexpr std::string_view kSpace =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-// With the Latin-1 superscripts and fractions, which Oniguruma's table for that block counts as word characters.
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside brackets \w and \b count the Latin-1 superscripts and fractions too: Oniguruma has a table for that block.
+constexpr std::string_view kWordAlone = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kDigit = R"(\p{Nd})";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 
@@ -133,13 +134,13 @@ class Translator {
     if (letter == '\0') refuse("a trailing backslash");
     if (const auto members = shorthand(letter)) {
       const bool negated = std::isupper(static_cast<unsigned char>(letter)) != 0;
-      return atom(fmt::format("[{}{}]", negated ? "^" : "", *members), 2);
+      return atom(fmt::format("[{}{}]", negated ? "^" : "", *members == kWord ? kWordAlone : *members), 2);
     }
     switch (letter) {
       case 'b':
-        return atom(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord), 2);
+        return atom(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordAlone), 2);
       case 'B':
-        return atom(fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord), 2);
+        return atom(fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWordAlone), 2);
       case 'y':
       case 'Y':
       case 'O':

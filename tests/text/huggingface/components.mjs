@@ -19,7 +19,7 @@ const maybe = (make, probability = 0.6) => (chance(probability) ? make() : null)
 const several = (make) => Array.from({ length: 1 + Math.floor(random() * 3) }, make);
 
 const behavior = () => pick(['Removed', 'Isolated', 'MergedWithPrevious', 'MergedWithNext', 'Contiguous']);
-const regexes = ['\\s+', '\\p{L}+', '[^\\s\\p{L}\\p{N}]+', '\\d{1,3}+', "(?i:'s|'t|'re)", '[[:alpha:]]+|[[:digit:]]', 'a|e|i', '\\w+|\\W',
+const regexes = ['\\s+', '\\p{L}+', '[^\\s\\p{L}\\p{N}]+', '\\d{1,3}+', "(?i:'s|'t|'re)", '[[:upper:]]+|[[:digit:]]', 'a|e|i', '\\w+|\\W',
   '\\b', '(?=\\d{3})', '[\\p{L}&&[^a-z]]+', '[^a-c&&[a-z]]', ' ?[^(\\s|[.,!?…。，、।۔،])]+', '\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+', '.', '^.', '\\s+$', '\\p{Han}+',
   'x{,2}', '(?m:.)', '\\h+', '\\H', '[\\h]', '\\u4e2d|\\x41', '(a|b)\\1', '(?<=\\s)\\S', 'l{2}', '\\p{^L}', '\\R'];
 // Replacing an empty match makes Hugging Face's library abort the process.
