@@ -1,6 +1,8 @@
 #include "text/gguf_pre_tokenizers.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -136,6 +138,14 @@ const GgufPreTokenizer& gguf_pre_tokenizer(std::string_view name, std::string_vi
   }
   fail(ErrorCode::unsupported, "{}: tokenizer.ggml.pre \"{}\" is not known here; known are {}", label, printable(name),
        names);
+}
+
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::span<const std::string> patterns, bool ignore_merges, bool nfc) {
+  const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const GgufPreTokenizer& known) {
+    return known.ignore_merges == ignore_merges && known.nfc == nfc &&
+           std::equal(known.patterns.begin(), known.patterns.end(), patterns.begin(), patterns.end());
+  });
+  return found == std::end(kKnown) ? nullptr : found;
 }
 
 }  // namespace candor::text

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace candor::text {
@@ -17,5 +18,9 @@ struct GgufPreTokenizer {
 
 /// The pre-tokenizer called `name`. Throws Error(unsupported), naming `label` and the known names.
 [[nodiscard]] const GgufPreTokenizer& gguf_pre_tokenizer(std::string_view name, std::string_view label);
+
+/// The first pre-tokenizer that cuts by these patterns with these flags; nullptr if none is known.
+[[nodiscard]] const GgufPreTokenizer* find_gguf_pre_tokenizer(std::span<const std::string> patterns, bool ignore_merges,
+                                                              bool nfc);
 
 }  // namespace candor::text

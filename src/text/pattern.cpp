@@ -10,6 +10,17 @@
 #include "text/unicode.h"
 
 namespace candor::text {
+
+/// A deleter that calls a function of PCRE2.
+template <auto Free>
+struct Pcre2Deleter {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Pcre2Code = std::unique_ptr<pcre2_code, Pcre2Deleter<pcre2_code_free>>;
+
 namespace {
 
 // One match of a tokenizer's pattern takes a few dozen steps; these bounds stop a pattern that backtracks without end.
@@ -19,18 +30,10 @@ constexpr std::size_t kStackStart = 32 * 1024;
 constexpr std::size_t kStackLimit = 16 * 1024 * 1024;
 constexpr std::size_t kPatternBytes = 65'536;
 
-template <auto Free>
-struct Deleter {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using Code = std::unique_ptr<pcre2_code, Deleter<pcre2_code_free>>;
-using CompileContext = std::unique_ptr<pcre2_compile_context, Deleter<pcre2_compile_context_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Deleter<pcre2_match_context_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data_free>>;
-using JitStack = std::unique_ptr<pcre2_jit_stack, Deleter<pcre2_jit_stack_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, Pcre2Deleter<pcre2_compile_context_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Pcre2Deleter<pcre2_match_context_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Pcre2Deleter<pcre2_match_data_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, Pcre2Deleter<pcre2_jit_stack_free>>;
 
 std::string message_of(int code) {
   std::array<PCRE2_UCHAR, 256> buffer{};
@@ -38,15 +41,15 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-Code compile(std::string_view pattern, std::string_view label) {
+Pcre2Code compile(std::string_view pattern, std::string_view label) {
   const CompileContext context(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_max_pattern_length(context.get(), kPatternBytes);
   int error = 0;
   PCRE2_SIZE position = 0;
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &position,
-                          context.get()));
+  Pcre2Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                               PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &position,
+                               context.get()));
   if (!code)
     fail(ErrorCode::format, "{}: pattern \"{}\" is not valid at byte {}: {}", label, printable(pattern, 300), position,
          message_of(error));
@@ -58,7 +61,7 @@ Code compile(std::string_view pattern, std::string_view label) {
 }  // namespace
 
 struct Pattern::Compiled {
-  Code code;
+  Pcre2Code code;
 };
 
 namespace {

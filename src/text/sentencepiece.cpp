@@ -11,8 +11,6 @@
 namespace candor::text {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // ▁
-
 struct Rewritten {
   std::string_view text;
   std::size_t consumed = 0;

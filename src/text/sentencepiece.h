@@ -21,6 +21,8 @@ namespace candor::text {
 /// Piece types as model files and tokenizer.ggml.token_type number them.
 enum class PieceType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  ///< ▁, which stands for a space in pieces
+
 /// A PieceType from a file. Throws Error(format), naming `label` and `id`.
 [[nodiscard]] PieceType piece_type(std::int64_t value, std::size_t id, std::string_view label);
 

@@ -18,8 +18,6 @@
 namespace candor::text {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // ▁
-
 /// The tokenizer.ggml.* keys, and what all vocabulary models share.
 class GgufReader {
  public:

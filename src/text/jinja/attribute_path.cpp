@@ -34,7 +34,7 @@ Value AttributePath::get(Runtime& runtime, const Value& item, const Value& fallb
 
 Value ignore_case(Runtime& runtime, const Value& value) {
   if (!value.is_text()) return value;
-  runtime.walk(value.view().size());
+  runtime.scan(value.view().size());
   return runtime.text(lower(value.view()), value.is_markup());
 }
 

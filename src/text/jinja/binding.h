@@ -42,4 +42,10 @@ enum class Naming : std::uint8_t { allowed, positional_only };
                          std::initializer_list<std::string_view> parameters, std::size_t required,
                          Naming naming = Naming::allowed);
 
+/// The same for what takes no arguments by name, as most methods of Python's types.
+[[nodiscard]] inline Bound positional(Runtime& runtime, const Arguments& arguments, std::string_view function,
+                                      std::initializer_list<std::string_view> parameters, std::size_t required) {
+  return bind(runtime, arguments, function, parameters, required, Naming::positional_only);
+}
+
 }  // namespace candor::jinja

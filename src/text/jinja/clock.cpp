@@ -87,23 +87,12 @@ LocalTime LocalTime::now() {
 }
 
 namespace jinja {
-namespace {
-
-bool ends_in_lone_percent(std::string_view format) {
-  const std::size_t last_other = format.find_last_not_of('%');
-  const std::size_t percents = last_other == std::string_view::npos ? format.size() : format.size() - last_other - 1;
-  return percents % 2 == 1;
-}
-
-}  // namespace
-
 std::optional<std::string> format_time(const LocalTime& time, const std::string& format) {
   constexpr std::size_t kLongest = 64 << 10;
   if (format.find('\0') != std::string::npos || format.size() > kLongest) return std::nullopt;
   const std::tm parts = to_tm(time);
   std::string marked(1, 'x');  // so that an empty result is no failure
   marked += replace_own_directives(format);
-  if (ends_in_lone_percent(marked)) marked += '%';  // which stands for itself, as in Python
   std::string out(256, '\0');
   for (;;) {
     const std::size_t size = strftime_l(out.data(), out.size(), marked.c_str(), &parts, c_locale());

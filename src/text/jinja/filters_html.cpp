@@ -80,7 +80,7 @@ Value xmlattr_filter(Runtime& runtime, const Value& subject, const Arguments& ar
   return out.finish(runtime.autoescape);
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kHtmlFilters[] = {
     {"e", escape_filter},  {"escape", escape_filter},       {"forceescape", force_escape_filter},
     {"safe", safe_filter}, {"urlencode", urlencode_filter}, {"xmlattr", xmlattr_filter},
 };
@@ -88,7 +88,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> html_filters() {
-  return kFilters;
+  return kHtmlFilters;
 }
 
 }  // namespace candor::jinja

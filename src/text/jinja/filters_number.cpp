@@ -27,7 +27,7 @@ std::optional<Int> as_integer(Runtime& runtime, const Value& value, Int base) {
   if (value.is_integral()) return value.integral();
   double number = 0;
   if (value.is_text()) {
-    runtime.walk(value.view().size());
+    runtime.scan(value.view().size());
     bool too_large = false;
     if (base == 0 || (base >= 2 && base <= 36)) {
       if (const auto whole = parse_integer(value.view(), static_cast<int>(base), too_large)) return whole;
@@ -57,7 +57,7 @@ std::optional<double> as_float(Runtime& runtime, const Value& value) {
   require_defined(runtime, value);
   if (value.is_number()) return as_double(value);
   if (!value.is_text()) return std::nullopt;
-  runtime.walk(value.view().size());
+  runtime.scan(value.view().size());
   return parse_float(value.view());
 }
 
@@ -169,7 +169,7 @@ Value filesizeformat_filter(Runtime& runtime, const Value& subject, const Argume
   return runtime.text(fmt::format("{:.1f} {}{}B", base * *bytes / unit, prefix, binary_units ? "i" : ""));
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kNumberFilters[] = {
     {"abs", abs_filter},     {"filesizeformat", filesizeformat_filter}, {"float", float_filter}, {"int", int_filter},
     {"round", round_filter},
 };
@@ -177,7 +177,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> number_filters() {
-  return kFilters;
+  return kNumberFilters;
 }
 
 }  // namespace candor::jinja

@@ -151,7 +151,7 @@ Value extreme_filter(Runtime& runtime, const Value& subject, const Arguments& ar
   return *best;
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kOrderFilters[] = {
     {"dictsort", dictsort_filter},
     {"groupby", groupby_filter},
     {"max", extreme_filter<CompareOp::greater>},
@@ -163,7 +163,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> order_filters() {
-  return kFilters;
+  return kOrderFilters;
 }
 
 }  // namespace candor::jinja

@@ -102,7 +102,7 @@ Value select_filter(Runtime& runtime, const Value& subject, const Arguments& arg
   return Value::object(runtime.make<Generator>("generator", std::move(next)));
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kSelectionFilters[] = {
     {"map", map_filter},
     {"reject", select_filter<false, false>},
     {"rejectattr", select_filter<false, true>},
@@ -113,7 +113,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> selection_filters() {
-  return kFilters;
+  return kSelectionFilters;
 }
 
 }  // namespace candor::jinja

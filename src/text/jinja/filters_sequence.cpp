@@ -154,7 +154,7 @@ Value sum_filter(Runtime& runtime, const Value& subject, const Arguments& argume
   return total;
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kSequenceFilters[] = {
     {"batch", batch_filter}, {"count", length_filter}, {"first", first_filter},     {"items", items_filter},
     {"join", join_filter},   {"last", last_filter},    {"length", length_filter},   {"list", list_filter},
     {"slice", slice_filter}, {"sum", sum_filter},      {"reverse", reverse_filter},
@@ -163,7 +163,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> sequence_filters() {
-  return kFilters;
+  return kSequenceFilters;
 }
 
 }  // namespace candor::jinja

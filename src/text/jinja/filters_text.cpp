@@ -18,7 +18,7 @@ Value converted(Runtime& runtime, const Value& subject, const Arguments& argumen
   (void)bind(runtime, arguments, "the filter", {}, 0);
   const Value text = to_soft_text(runtime, subject);
   runtime.check_room(text.view().size(), 3);
-  runtime.walk(text.view().size());
+  runtime.scan(text.view().size());
   return runtime.text(convert(text.view()), text.is_markup());
 }
 
@@ -47,7 +47,7 @@ Value title_filter(Runtime& runtime, const Value& subject, const Arguments& argu
   (void)bind(runtime, arguments, "title", {}, 0);
   const Value text = to_soft_text(runtime, subject);
   runtime.check_room(text.view().size(), 3);
-  runtime.walk(text.view().size());
+  runtime.scan(text.view().size());
   return runtime.text(title_words(text.view()));
 }
 
@@ -59,11 +59,11 @@ Value center_filter(Runtime& runtime, const Value& subject, const Arguments& arg
 Value trim_filter(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   const Bound bound = bind(runtime, arguments, "trim", {"chars"}, 0);
   const Value text = to_soft_text(runtime, subject);
-  runtime.walk(text.view().size());
+  runtime.scan(text.view().size());
   if (!bound.has(0) || bound[0].is_none()) return runtime.text(trim_right(trim_left(text.view())), text.is_markup());
   (void)bound.text(0, {});
   const Value set = text.is_markup() ? escape(runtime, bound[0]) : bound[0];
-  runtime.walk(set.view().size() * 64);
+  runtime.scan(set.view().size() * 8);
   return runtime.text(strip_right(strip_left(text.view(), set.view()), set.view()), text.is_markup());
 }
 
@@ -150,7 +150,7 @@ Value truncate_filter(Runtime& runtime, const Value& subject, const Arguments& a
 Value wordcount_filter(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   (void)bind(runtime, arguments, "wordcount", {}, 0);
   const Value text = to_soft_text(runtime, subject);
-  runtime.walk(text.view().size());
+  runtime.scan(text.view().size());
   Int words = 0;
   bool in_word = false;
   for (std::size_t at = 0; at < text.view().size();) {
@@ -166,7 +166,7 @@ Value string_filter(Runtime& runtime, const Value& subject, const Arguments& arg
   return to_soft_text(runtime, subject);
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kTextFilters[] = {
     {"capitalize", converted<capitalize>},
     {"center", center_filter},
     {"format", format_filter},
@@ -184,7 +184,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> text_filters() {
-  return kFilters;
+  return kTextFilters;
 }
 
 }  // namespace candor::jinja

@@ -52,7 +52,7 @@ Value unsupported(Runtime& runtime, const Value&, const Arguments&) {
   runtime.fail("the filters pprint, random, striptags, urlize and wordwrap are not supported in chat templates");
 }
 
-constexpr FilterEntry kFilters[] = {
+constexpr FilterEntry kValueFilters[] = {
     {"attr", attr_filter},      {"d", default_filter},   {"default", default_filter},
     {"tojson", tojson_filter},  {"pprint", unsupported}, {"random", unsupported},
     {"striptags", unsupported}, {"urlize", unsupported}, {"wordwrap", unsupported},
@@ -61,7 +61,7 @@ constexpr FilterEntry kFilters[] = {
 }  // namespace
 
 std::span<const FilterEntry> value_filters() {
-  return kFilters;
+  return kValueFilters;
 }
 
 }  // namespace candor::jinja

@@ -61,7 +61,9 @@ Value make_dict(Runtime& runtime, const Value&, const Arguments& arguments) {
 }
 
 Value make_namespace(Runtime& runtime, const Value&, const Arguments& arguments) {
-  return Value::object(runtime.make<Namespace>(build_dict(runtime, arguments)));
+  Dict attributes = build_dict(runtime, arguments);
+  runtime.charge_dict(attributes);
+  return Value::object(runtime.make<Namespace>(std::move(attributes)));
 }
 
 Value raise_exception(Runtime& runtime, const Value&, const Arguments& arguments) {
@@ -83,26 +85,29 @@ Value lipsum(Runtime& runtime, const Value&, const Arguments&) {
 /// cycler(a, b, …).
 class Cycler : public Object {
  public:
-  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {}
+  /// `items` is a tuple.
+  explicit Cycler(Value items) : items_(std::move(items)) {}
 
   [[nodiscard]] std::string_view type_name() const override { return "Cycler"; }
 
   [[nodiscard]] std::optional<Value> attribute(Runtime& runtime, std::string_view name) override {
-    if (name == "current") return items_[position_];
+    if (name == "current") return current();
     if (name == "pos") return Value::integer(static_cast<Int>(position_));
-    if (name == "items") return runtime.tuple(items_);
+    if (name == "items") return items_;
     if (name == "next") return Value::object(runtime.make<Function>(Value::object(this), next_item));
     if (name == "reset") return Value::object(runtime.make<Function>(Value::object(this), reset));
     return std::nullopt;
   }
 
  private:
+  [[nodiscard]] Value current() const { return items_.sequence().items[position_]; }
+
   static Value next_item(Runtime& runtime, const Value& self, const Arguments& arguments) {
     (void)bind(runtime, arguments, "next", {}, 0);
     auto& cycler = *static_cast<Cycler*>(self.object());
-    const std::size_t at = cycler.position_;
-    cycler.position_ = (at + 1) % cycler.items_.size();
-    return cycler.items_[at];
+    Value item = cycler.current();
+    cycler.position_ = (cycler.position_ + 1) % cycler.items_.sequence().items.size();
+    return item;
   }
 
   static Value reset(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -111,14 +116,14 @@ class Cycler : public Object {
     return Value::none();
   }
 
-  std::vector<Value> items_;
+  Value items_;
   std::size_t position_ = 0;
 };
 
 Value make_cycler(Runtime& runtime, const Value&, const Arguments& arguments) {
   if (!arguments.named.empty()) runtime.fail("cycler takes no keyword arguments");
   if (arguments.positional.empty()) runtime.fail("cycler needs at least one item");
-  return Value::object(runtime.make<Cycler>(arguments.positional));
+  return Value::object(runtime.make<Cycler>(runtime.tuple(arguments.positional)));
 }
 
 /// joiner(separator): nothing at the first call, then the separator.

@@ -31,6 +31,7 @@ class Cursor {
 /// An iterator that a function makes: what Python's generators and reversed() are here. Its elements come once.
 class Generator : public Object {
  public:
+  static constexpr std::size_t kHeldOutside = 512;  // what the function captures
   using Next = std::function<std::optional<Value>(Runtime&)>;
 
   Generator(std::string_view type, Next next) : type_(type), next_(std::move(next)) {}

@@ -59,6 +59,7 @@ class Printer {
   }
 
   void print_text(std::string_view text) {
+    runtime_.scan(text.size());
     out_.append('"');
     std::size_t done = 0;
     for (std::size_t at = 0; at < text.size();) {

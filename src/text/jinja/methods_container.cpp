@@ -11,13 +11,6 @@
 namespace candor::jinja {
 namespace {
 
-using Params = std::initializer_list<std::string_view>;
-
-Bound positional(Runtime& runtime, const Arguments& arguments, std::string_view name, Params parameters,
-                 std::size_t required) {
-  return bind(runtime, arguments, name, parameters, required, Naming::positional_only);
-}
-
 // ---- dict -----------------------------------------------------------------------------------------------------------
 
 Value get_method(Runtime& runtime, const Value& self, const Arguments& arguments) {

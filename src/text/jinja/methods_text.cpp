@@ -17,13 +17,6 @@
 namespace candor::jinja {
 namespace {
 
-using Params = std::initializer_list<std::string_view>;
-
-Bound positional(Runtime& runtime, const Arguments& arguments, std::string_view name, Params parameters,
-                 std::size_t required) {
-  return bind(runtime, arguments, name, parameters, required, Naming::positional_only);
-}
-
 /// A text argument; for marked-up text it is escaped first.
 Value text_argument(Runtime& runtime, const Value& self, const Bound& bound, std::size_t i) {
   (void)bound.text(i, {});  // fails for other types
@@ -36,13 +29,14 @@ template <std::string (*convert)(std::string_view)>
 Value converted(Runtime& runtime, const Value& self, const Arguments& arguments) {
   (void)positional(runtime, arguments, "the method", {}, 0);
   runtime.check_room(self.view().size(), 3);  // no case mapping is longer
-  runtime.walk(self.view().size());
+  runtime.scan(self.view().size());
   return runtime.text(convert(self.view()), self.is_markup());
 }
 
 Value casefolded(Runtime& runtime, const Value& self, const Arguments& arguments) {
   (void)positional(runtime, arguments, "casefold", {}, 0);
   runtime.check_room(self.view().size(), 3);
+  runtime.scan(self.view().size());
   return runtime.text(casefold(self.view()));
 }
 
@@ -53,7 +47,7 @@ using Question = bool (*)(std::string_view);
 template <Question ask>
 Value answered(Runtime& runtime, const Value& self, const Arguments& arguments) {
   (void)positional(runtime, arguments, "the method", {}, 0);
-  runtime.walk(self.view().size());
+  runtime.scan(self.view().size());
   return Value::boolean(ask(self.view()));
 }
 
@@ -128,7 +122,7 @@ Value find_method(Runtime& runtime, const Value& self, const Arguments& argument
   return Value::integer(found);
 }
 
-Value count_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
+Value count_text_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Bound bound = positional(runtime, arguments, "count", {"sub", "start", "end"}, 1);
   const auto part = window(runtime, self, bound, 1);
   const std::string_view needle = bound.text(0, {});
@@ -186,7 +180,7 @@ Value split_method(Runtime& runtime, const Value& self, const Arguments& argumen
   const Int wanted = bound.integer(1, -1);
   const std::int64_t limit = wanted < 0 || wanted > INT64_MAX ? -1 : static_cast<std::int64_t>(wanted);
   const std::string_view text = self.view();
-  runtime.walk(text.size());
+  runtime.scan(text.size());
   Pieces pieces(runtime, self.is_markup());
   if (!bound.has(0) || bound[0].is_none()) {
     from_right ? split_space_from_right(text, limit, std::ref(pieces)) : split_space(text, limit, std::ref(pieces));
@@ -201,7 +195,7 @@ Value split_method(Runtime& runtime, const Value& self, const Arguments& argumen
 
 Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Bound bound = bind(runtime, arguments, "splitlines", {"keepends"}, 0);
-  runtime.walk(self.view().size());
+  runtime.scan(self.view().size());
   Pieces pieces(runtime, self.is_markup());
   split_lines(self.view(), bound.truth(0, false), std::ref(pieces));
   return pieces.list(false);
@@ -227,13 +221,13 @@ template <bool left, bool right>
 Value strip_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Bound bound = positional(runtime, arguments, "strip", {"chars"}, 0);
   std::string_view text = self.view();
-  runtime.walk(text.size());
+  runtime.scan(text.size());
   if (!bound.has(0) || bound[0].is_none()) {
     if (left) text = trim_left(text);
     if (right) text = trim_right(text);
   } else {
     const Value set = text_argument(runtime, self, bound, 0);
-    runtime.walk(set.view().size() * 64);
+    runtime.scan(set.view().size() * 8);
     if (left) text = strip_left(text, set.view());
     if (right) text = strip_right(text, set.view());
   }
@@ -331,7 +325,7 @@ constexpr Method kMethods[] = {
     {"capitalize", converted<capitalize>},
     {"casefold", casefolded},
     {"center", pad_method<Align::center>},
-    {"count", count_method},
+    {"count", count_text_method},
     {"encode", unsupported},
     {"endswith", starts_method<true>},
     {"expandtabs", expandtabs_method},

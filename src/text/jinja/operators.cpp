@@ -377,7 +377,7 @@ Extent extent(Runtime& runtime, Int size, const Value& start, const Value& stop,
 
 Value slice_text(Runtime& runtime, const Value& value, const Extent& taken) {
   const std::string_view text = value.view();
-  runtime.walk(text.size());
+  taken.step == 1 ? runtime.walk(text.size()) : runtime.scan(text.size());
   if (taken.count == 0) return runtime.text(std::string(), value.is_markup());
   if (taken.step == 1) {
     const std::size_t begin = value.text().ascii() ? static_cast<std::size_t>(taken.start)

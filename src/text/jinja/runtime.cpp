@@ -8,6 +8,7 @@ namespace candor::jinja {
 namespace {
 
 constexpr std::uint64_t kAllocation = 32;  // what the allocator and the reference count add to a value
+constexpr std::uint64_t kDictEntry = 192;  // an entry, with its place in the index
 
 }  // namespace
 
@@ -49,7 +50,7 @@ Value Runtime::text(std::string bytes, bool markup) {
 
 Value Runtime::sequence(std::vector<Value> items, SequenceKind kind) {
   step(1 + items.size() / 4);
-  Charge held = charge(items.size() * sizeof(Value) + sizeof(Sequence) + kAllocation);
+  Charge held = charge(items.capacity() * sizeof(Value) + sizeof(Sequence) + kAllocation);
   std::uint32_t depth = 0;
   for (const Value& item : items) depth = std::max(depth, value_depth(item));
   if (depth >= limits::template_value_depth)
@@ -66,9 +67,13 @@ Value Runtime::pair(Value first, Value second) {
   return tuple(std::move(items));
 }
 
-Value Runtime::dict(Dict dict) {
+void Runtime::charge_dict(Dict& dict) {
   step(1 + dict.size());
-  dict.charge = charge(dict.size() * (sizeof(Dict::Entry) + 32) + sizeof(Dict));
+  dict.charge = charge(dict.size() * kDictEntry + sizeof(Dict) + kAllocation);
+}
+
+Value Runtime::dict(Dict dict) {
+  charge_dict(dict);
   std::uint32_t depth = 0;
   for (const auto& [key, value] : dict.entries()) depth = std::max({depth, value_depth(key), value_depth(value)});
   if (depth >= limits::template_value_depth)

@@ -43,8 +43,10 @@ class Runtime {
     steps_ += count;
     if (steps_ > limits::template_steps) fail_steps();
   }
-  /// Counts the work of walking over `bytes` bytes of text.
-  void walk(std::uint64_t bytes) { step(1 + bytes / 64); }
+  /// Counts the work of copying, comparing or searching `bytes` bytes of text.
+  void walk(std::uint64_t bytes) { step(1 + bytes / 32); }
+  /// Counts the work of looking at each code point of `bytes` bytes of text.
+  void scan(std::uint64_t bytes) { step(1 + bytes / 8); }
 
   /// Counts `bytes` as held until the Charge dies. Throws Error(text) past the limit. To be called before allocating.
   [[nodiscard]] Charge charge(std::uint64_t bytes);
@@ -60,6 +62,8 @@ class Runtime {
   [[nodiscard]] Value tuple(std::vector<Value> items) { return sequence(std::move(items), SequenceKind::tuple); }
   [[nodiscard]] Value pair(Value first, Value second);
   [[nodiscard]] Value dict(Dict dict);
+  /// Counts the work and memory of a dict that does not become a value.
+  void charge_dict(Dict& dict);
   /// An undefined value whose use fails with `message`.
   [[nodiscard]] Value undefined(std::string message) const;
   [[nodiscard]] Value undefined_attribute(const Value& owner, std::string_view name) const;
@@ -69,7 +73,7 @@ class Runtime {
   T* make(Args&&... args) {
     auto object = std::make_unique<T>(std::forward<Args>(args)...);
     T* raw = object.get();
-    keep(std::move(object), sizeof(T));
+    keep(std::move(object), sizeof(T) + T::kHeldOutside);
     return raw;
   }
 

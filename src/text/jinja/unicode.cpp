@@ -15,6 +15,10 @@ utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
+bool is_ascii(char c) {
+  return static_cast<unsigned char>(c) < 0x80;
+}
+
 bool contains(std::span<const CodePointRange> table, char32_t c) {
   const auto after = std::upper_bound(table.begin(), table.end(), c,
                                       [](char32_t value, const CodePointRange& range) { return value < range.first; });
@@ -245,14 +249,28 @@ bool is_identifier_part(char32_t c) {
 std::string upper(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) append_upper(out, next_code_point(text, at));
+  for (std::size_t at = 0; at < text.size();) {
+    if (is_ascii(text[at])) {
+      out += text[at] >= 'a' && text[at] <= 'z' ? static_cast<char>(text[at] - 'a' + 'A') : text[at];
+      ++at;
+    } else {
+      append_upper(out, next_code_point(text, at));
+    }
+  }
   return out;
 }
 
 std::string lower(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) append_lower(out, text, at);
+  for (std::size_t at = 0; at < text.size();) {
+    if (is_ascii(text[at])) {
+      out += text[at] >= 'A' && text[at] <= 'Z' ? static_cast<char>(text[at] - 'A' + 'a') : text[at];
+      ++at;
+    } else {
+      append_lower(out, text, at);
+    }
+  }
   return out;
 }
 

@@ -197,6 +197,9 @@ struct Arguments {
 /// What has state or code: namespaces, macros, loops, iterators, functions. The Runtime owns each.
 class Object {
  public:
+  /// Bytes that an object typically holds outside itself and its values' own charges.
+  static constexpr std::size_t kHeldOutside = 64;
+
   virtual ~Object() = default;
   /// Python's name of the type, for messages.
   [[nodiscard]] virtual std::string_view type_name() const = 0;
