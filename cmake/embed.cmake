@@ -12,5 +12,7 @@ function(candor_embed target file symbol)
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed_file.cmake
     COMMENT "Embedding ${symbol}"
     VERBATIM)
+  # Each of these sources has an array of the same name.
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

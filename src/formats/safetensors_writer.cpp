@@ -12,7 +12,7 @@
 namespace candor {
 namespace {
 
-constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kHeaderLengthBytes = 8;
 constexpr std::uint64_t kDataAlignment = 64;
 
 std::string_view dtype_of(const TensorInfo& tensor) {
@@ -41,12 +41,13 @@ std::string make_header(const SafetensorsMetadata& metadata, const std::vector<c
                                             {"data_offsets", {extent.offset, extent.offset + extent.size}}});
   }
   std::string text = header.dump();
-  text.resize(checked_align(kLengthBytes + text.size(), kDataAlignment, "safetensors header") - kLengthBytes, ' ');
+  text.resize(
+      checked_align(kHeaderLengthBytes + text.size(), kDataAlignment, "safetensors header") - kHeaderLengthBytes, ' ');
   if (text.size() > limits::safetensors_header)
     fail(ErrorCode::format, "the safetensors header has {} bytes, more than the format's limit of {}", text.size(),
          limits::safetensors_header);
   const std::uint64_t length = text.size();
-  std::string out(kLengthBytes, '\0');
+  std::string out(kHeaderLengthBytes, '\0');
   std::memcpy(out.data(), &length, sizeof length);
   return out + text;
 }

@@ -17,6 +17,15 @@
 #include "plan/validate.h"
 
 namespace candor::plan {
+
+std::vector<const ResolvedStep*> all_steps(const ExecutionPlan& plan) {
+  std::vector<const ResolvedStep*> all;
+  for (const ResolvedStep& step : plan.prefill) all.push_back(&step);
+  for (const ResolvedStep& step : plan.decode)
+    if (step.phase == "decode") all.push_back(&step);
+  return all;
+}
+
 namespace {
 
 void check_schema(js::Value manifest) {
@@ -43,15 +52,6 @@ std::vector<Json> patched_steps(js::Value manifest, js::Value patch, const kerne
   steps = apply_patch(std::move(steps), patch);
   validate_steps(steps, registry);
   return steps;
-}
-
-/// Prefill's steps, then those of decode that are decode's alone.
-std::vector<const ResolvedStep*> all_steps(const ExecutionPlan& plan) {
-  std::vector<const ResolvedStep*> all;
-  for (const ResolvedStep& step : plan.prefill) all.push_back(&step);
-  for (const ResolvedStep& step : plan.decode)
-    if (step.phase == "decode") all.push_back(&step);
-  return all;
 }
 
 template <typename Steps>

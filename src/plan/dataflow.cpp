@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernels/registry.h"
+#include "plan/schema.h"
 
 namespace candor::plan {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using kernels::KernelVariant;
 using kernels::Operation;
 
-constexpr std::array<std::string_view, 4> kSections{"preLayer", "layer", "postLayer", "sampling"};
 constexpr std::string_view kState = "state";
 
 std::size_t section_index(const ResolvedStep& step) {

@@ -61,6 +61,9 @@ struct ExecutionPlan {
   [[nodiscard]] const Json& to_json() const { return result; }
 };
 
+/// Prefill's steps, then those of decode that are decode's alone. They live as long as `plan`.
+[[nodiscard]] std::vector<const ResolvedStep*> all_steps(const ExecutionPlan& plan);
+
 struct CompileInput {
   const Json& manifest_inference;                     ///< `inference` of the manifest
   const Json* runtime_inference = nullptr;            ///< the overlay {session, executionPatch}; null for none

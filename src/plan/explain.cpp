@@ -187,15 +187,6 @@ const ResolvedStep* find_in(const std::vector<ResolvedStep>& phase, std::string_
   return found == phase.end() ? nullptr : &*found;
 }
 
-/// All steps of a plan, those of both phases once, in the order of prefill and then decode.
-std::vector<const ResolvedStep*> all_steps(const ExecutionPlan& plan) {
-  std::vector<const ResolvedStep*> steps;
-  for (const ResolvedStep& step : plan.prefill) steps.push_back(&step);
-  for (const ResolvedStep& step : plan.decode)
-    if (step.phase == "decode") steps.push_back(&step);
-  return steps;
-}
-
 std::vector<std::string> ids_close_to(const std::vector<const ResolvedStep*>& steps, std::string_view name) {
   constexpr std::size_t kMost = 6;
   std::vector<std::string> ids;

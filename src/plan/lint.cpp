@@ -92,7 +92,6 @@ class Linter {
                         printable(phase)),
             "write prefill, decode or both");
       const std::string section = text(step, "section");
-      static constexpr std::array<std::string_view, 4> kSections{"preLayer", "layer", "postLayer", "sampling"};
       if (std::find(kSections.begin(), kSections.end(), section) == kSections.end())
         add("raw-section", text(step, "id"),
             fmt::format("section is written \"{}\", so the step is missing from the inline kernel path",

@@ -12,13 +12,13 @@
 #include "base/error.h"
 #include "base/js_value.h"
 #include "base/limits.h"
+#include "plan/schema.h"
 
 namespace candor::plan {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSessionKeys{"compute", "kvcache", "decodeLoop"};
 constexpr std::array<std::string_view, 2> kComputeKeys{"defaults", "kernelProfiles"};
-constexpr std::array<std::string_view, 4> kDtypeKeys{"activationDtype", "mathDtype", "accumDtype", "outputDtype"};
 constexpr std::array<std::string_view, 3> kPatchLists{"set", "remove", "add"};
 
 std::vector<std::string> split_path(std::string_view path, std::string_view setting) {

@@ -118,7 +118,6 @@ std::string normalize_phase(js::Value value, std::string_view label) {
 }
 
 std::string normalize_section(js::Value value, std::string_view label) {
-  constexpr std::array<std::string_view, 4> kSections = {"preLayer", "layer", "postLayer", "sampling"};
   std::string section = js::trimmed_text(value);
   if (std::find(kSections.begin(), kSections.end(), section) == kSections.end())
     refuse("{} must be preLayer|layer|postLayer|sampling; got \"{}\"", label, js::to_string(value));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,12 @@
 namespace candor::plan {
 
 inline constexpr std::string_view kSchemaId = "doppler.execution/v0";
+
+/// The sections of a phase, in the order of execution.
+inline constexpr std::array<std::string_view, 4> kSections{"preLayer", "layer", "postLayer", "sampling"};
+/// The keys of session.compute.defaults.
+inline constexpr std::array<std::string_view, 4> kDtypeKeys{"activationDtype", "mathDtype", "accumDtype",
+                                                            "outputDtype"};
 
 /// True for "sha256:" and 64 lower-case hexadecimal digits.
 [[nodiscard]] bool is_digest(js::Value value);

@@ -10,8 +10,6 @@
 namespace candor::plan {
 namespace {
 
-constexpr std::array<std::string_view, 4> kDtypeKeys = {"activationDtype", "mathDtype", "accumDtype", "outputDtype"};
-
 Json without(const Json& object, std::string_view key) {
   Json out = object;
   out.erase(std::string(key));
