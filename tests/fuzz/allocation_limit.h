@@ -52,6 +52,12 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
   return candor::allocate_counted(size);
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return candor::allocate_counted(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return candor::allocate_counted(size);
+}
 void operator delete(void* memory) noexcept {
   candor::free_counted(memory);
 }
