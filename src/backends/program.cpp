@@ -39,6 +39,8 @@ std::string_view to_string(ExternalInput external) {
       return "$tokens";
     case ExternalInput::positions:
       return "$positions";
+    case ExternalInput::types:
+      return "$types";
     case ExternalInput::sampler:
       return "$sampler";
   }

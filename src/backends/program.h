@@ -16,7 +16,7 @@
 namespace candor {
 
 enum class Phase : std::uint8_t { prefill, decode };
-enum class ExternalInput : std::uint8_t { tokens, positions, sampler };
+enum class ExternalInput : std::uint8_t { tokens, positions, types, sampler };
 
 /// A buffer one instruction writes and later ones read. Several values share memory where their lifetimes allow.
 struct ProgramValue {
@@ -37,6 +37,8 @@ struct ProgramOperand {
 /// A weight in the layout one or more kernels read. The same tensor appears once a layout.
 struct ProgramWeight {
   std::string tensor;
+  std::uint32_t part = 0;   ///< which of the equal parts of a tensor that stacks several weights
+  std::uint32_t parts = 1;  ///< 1: the tensor is this weight
   Encoding encoding = Encoding::f32;
   std::uint64_t rows = 1;
   std::uint64_t cols = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -124,11 +125,13 @@ const plan::StepInstance* instance_of(const Row& row, std::int32_t layer, const 
 
 std::string weights_of(const plan::StepInstance& instance, const CompiledModel& model) {
   std::vector<std::string> out;
-  for (const std::uint32_t index : instance.weights) {
-    const std::string& name = model.flow.weights[index];
+  constexpr std::size_t kShown = 4;  // a layer may have a hundred experts
+  for (const std::uint32_t index : std::span(instance.weights).first(std::min(kShown, instance.weights.size()))) {
+    const std::string& name = model.flow.weights[index].tensor;
     const TensorInfo* tensor = model.source.find(name);
     out.push_back(fmt::format("{} {} {}", name, to_string(tensor->encoding), print_shape(tensor->shape)));
   }
+  if (instance.weights.size() > kShown) out.push_back(fmt::format("… ({} in all)", instance.weights.size()));
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
@@ -192,7 +195,7 @@ Json step_json(const Row& row, const CompiledModel& model, std::optional<std::in
     const plan::Value& value = flow.values[instance->value];
     Json tensors = Json::array();
     for (const std::uint32_t index : instance->weights) {
-      const TensorInfo* tensor = model.source.find(model.flow.weights[index]);
+      const TensorInfo* tensor = model.source.find(model.flow.weights[index].tensor);
       tensors.push_back({{"name", tensor->name}, {"encoding", to_string(tensor->encoding)}, {"shape", tensor->shape}});
     }
     out["tensors"] = std::move(tensors);

@@ -32,11 +32,12 @@ struct Segment {
   std::span<const std::uint32_t> history = {};  ///< the sequence's tokens up to and including its last row
 };
 
-/// The rows being computed: `tokens` and `positions` have one entry a row; segments cover all rows, in order.
+/// The rows being computed: `tokens`, `positions` and `types` have one entry a row; segments cover all rows, in order.
 struct Batch {
   std::span<const std::uint32_t> tokens;
   std::span<const std::uint32_t> positions;
   std::span<const Segment> segments;
+  std::span<const std::uint32_t> types = {};  ///< of tokens, where a model tells sorts of text apart; empty: all 0
 };
 
 }  // namespace candor

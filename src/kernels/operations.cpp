@@ -85,12 +85,16 @@ void require_vector(const ShapeQuery& query, const WeightShape& weight, std::uin
          weight.rows, weight.cols, length);
 }
 
-void require_same(const ShapeQuery& query, std::string_view operand, const SlotShape& shape) {
-  require_cols(query, operand, shape.cols, query.operands[0].cols);
+void require_same_rows(const ShapeQuery& query, std::string_view operand, const SlotShape& shape) {
   if (shape.rows != query.operands[0].rows)
     fail(ErrorCode::plan, "{}: operand {} has one row a {} but src one a {}", query.label, operand,
          shape.rows == RowKind::tokens ? "token" : "sequence",
          query.operands[0].rows == RowKind::tokens ? "token" : "sequence");
+}
+
+void require_same(const ShapeQuery& query, std::string_view operand, const SlotShape& shape) {
+  require_cols(query, operand, shape.cols, query.operands[0].cols);
+  require_same_rows(query, operand, shape);
 }
 
 SlotShape same_as_src(const Operation&, const ShapeQuery& query) {
@@ -125,6 +129,13 @@ SlotShape matmul(const Operation&, const ShapeQuery& query) {
     fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, query.weights[0].name,
          query.weights[0].rows, query.weights[0].cols, query.operands[0].cols);
   return {query.operands[0].rows, query.weights[0].rows};
+}
+
+SlotShape matmul_transposed(const Operation&, const ShapeQuery& query) {
+  if (query.weights[0].rows != query.operands[0].cols)
+    fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, query.weights[0].name,
+         query.weights[0].rows, query.weights[0].cols, query.operands[0].cols);
+  return {query.operands[0].rows, query.weights[0].cols};
 }
 
 SlotShape rope(const Operation& operation, const ShapeQuery& query) {
@@ -173,6 +184,62 @@ SlotShape slice_columns(const Operation& operation, const ShapeQuery& query) {
   return {query.operands[0].rows, width};
 }
 
+SlotShape top_k(const Operation& operation, const ShapeQuery& query) {
+  const std::uint64_t count = query.constants->integer(operation.constant("count"));
+  if (count == 0 || count > query.operands[0].cols)
+    fail(ErrorCode::plan, "{}: {} of {} columns cannot be chosen", query.label, count, query.operands[0].cols);
+  return {query.operands[0].rows, count};
+}
+
+SlotShape routing_weights(const Operation&, const ShapeQuery& query) {
+  require_same_rows(query, "experts", query.operands[1]);
+  return {query.operands[0].rows, query.operands[1].cols};
+}
+
+SlotShape expert_matmul(const Operation& operation, const ShapeQuery& query) {
+  const std::uint64_t per_token = query.constants->integer(operation.constant("perToken"));
+  const std::uint64_t groups = query.constants->integer(operation.constant("inputGroups"));
+  require_same_rows(query, "experts", query.operands[1]);
+  if (per_token == 0 || query.constants->integer(operation.constant("experts")) == 0)
+    fail(ErrorCode::plan, "{}: experts and perToken must be positive", query.label);
+  require_cols(query, "experts", query.operands[1].cols, per_token);
+  if (groups != 1 && groups != per_token)
+    fail(ErrorCode::plan, "{}: inputGroups is {}; 1 and perToken ({}) are possible", query.label, groups, per_token);
+  const WeightShape& first = query.weights[0];
+  for (const WeightShape& weight : query.weights)
+    if (weight.rows != first.rows || weight.cols != first.cols)
+      fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but {} is [{}, {}]", query.label, weight.name, weight.rows,
+           weight.cols, first.name, first.rows, first.cols);
+  require_cols(query, "src", query.operands[0].cols, first.cols * groups);
+  return {query.operands[0].rows, first.rows * per_token};
+}
+
+SlotShape combine_experts(const Operation&, const ShapeQuery& query) {
+  require_same_rows(query, "weights", query.operands[1]);
+  if (query.operands[0].cols % query.operands[1].cols != 0)
+    fail(ErrorCode::plan, "{}: {} weights do not divide the {} columns of src", query.label, query.operands[1].cols,
+         query.operands[0].cols);
+  return {query.operands[0].rows, query.operands[0].cols / query.operands[1].cols};
+}
+
+SlotShape short_conv(const Operation& operation, const ShapeQuery& query) {
+  const std::uint64_t channels = query.constants->integer(operation.constant("channels"));
+  const std::uint64_t taps = query.constants->integer(operation.constant("taps"));
+  require_cols(query, "src", query.operands[0].cols, channels);
+  if (query.operands[0].rows != RowKind::tokens)
+    fail(ErrorCode::plan, "{}: a convolution needs one row a token; row_slice must come later", query.label);
+  if (taps == 0 || query.weights[0].rows != channels || query.weights[0].cols != taps)
+    fail(ErrorCode::plan, "{}: weight {} is [{}, {}] where [{}, {}] is needed", query.label, query.weights[0].name,
+         query.weights[0].rows, query.weights[0].cols, channels, taps);
+  return query.operands[0];
+}
+
+SlotShape pool(const Operation&, const ShapeQuery& query) {
+  if (query.operands[0].rows != RowKind::tokens)
+    fail(ErrorCode::plan, "{}: src was already reduced to one row a sequence", query.label);
+  return {RowKind::sequences, query.operands[0].cols};
+}
+
 SlotShape sample(const Operation&, const ShapeQuery& query) {
   if (query.operands[0].rows != RowKind::sequences)
     fail(ErrorCode::plan, "{}: src has one row a token; select the last one with row_slice first", query.label);
@@ -189,6 +256,7 @@ constexpr std::array kRules = std::to_array<NamedRule>({
     {"rmsnorm", rmsnorm},
     {"layernorm", vector_weights},
     {"matmul", matmul},
+    {"matmul_transposed", matmul_transposed},
     {"bias_add", vector_weights},
     {"rope", rope},
     {"attention", attention},
@@ -198,6 +266,15 @@ constexpr std::array kRules = std::to_array<NamedRule>({
     {"row_slice", row_slice},
     {"softcap", same_as_src},
     {"scale", same_as_src},
+    {"multiply", elementwise_pair},
+    {"softmax", same_as_src},
+    {"top_k", top_k},
+    {"routing_weights", routing_weights},
+    {"expert_matmul", expert_matmul},
+    {"combine_experts", combine_experts},
+    {"short_conv", short_conv},
+    {"pool", pool},
+    {"l2_normalize", same_as_src},
     {"quantize", same_as_src},
     {"slice_columns", slice_columns},
     {"cast", same_as_src},

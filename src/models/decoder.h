@@ -1,60 +1,107 @@
 // What decoder families share: the numbers most configurations have, the usual names of their tensors, and the blocks
-// most layers are made of. A family file uses what fits and spells out what is its own.
+// most layers are made of. A family file uses what fits and spells out what is its own. Not a goal: one decoder with a
+// switch for every family's peculiarity.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/config_reader.h"
 #include "models/description.h"
+#include "models/gguf_reader.h"
 #include "models/rope.h"
 #include "models/step_builder.h"
 
 namespace candor::models {
 
-/// Patterns of tensor names; {L} stands for the layer. A bias, where there is one, is the weight's name with ".weight"
-/// replaced by ".bias".
+/// Patterns of tensor names; {L} stands for the layer. A bias's name is bias_name of its weight's.
 struct DecoderNames {
-  std::string embed, input_norm, q_proj, k_proj, v_proj, o_proj, post_attention_norm, gate_proj, up_proj, down_proj,
-      final_norm, lm_head;
+  std::string embed, input_norm, q_proj, k_proj, v_proj, o_proj, q_norm, k_norm, post_attention_norm, gate_proj,
+      up_proj, down_proj, final_norm, lm_head;
 };
 
 [[nodiscard]] DecoderNames huggingface_decoder_names();
 [[nodiscard]] DecoderNames gguf_decoder_names();
-[[nodiscard]] std::string bias_name(const std::string& weight_name);
+
+/// Layers that attend alike.
+struct AttentionKind {
+  std::vector<std::uint32_t> layers;  ///< empty: all that attend
+  std::uint64_t window = 0;           ///< positions seen, the current one included; 0: all
+  RopeTable rope;
+};
 
 struct DecoderConfig {
   std::uint32_t layers = 0;
   std::uint64_t hidden = 0, intermediate = 0, vocabulary = 0, max_positions = 0;
   std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
   double norm_eps = 0;
+  double norm_offset = 0;  ///< added to the weights of RMSNorms: 1 where they are stored less one
   std::string activation;  ///< silu, gelu_tanh, gelu_erf
-  double rope_theta = 10000;
-  RopeTable rope;
   RopeStyle rope_style = RopeStyle::half;
+  std::vector<AttentionKind> attention;
+  double query_scale = 0;  ///< factor of the scores; 0: head_dim^-1/2
+  double attention_softcap = 0, logit_softcap = 0;
+  double embedding_scale = 1;
+  bool causal = true;
   bool attention_bias = false;  ///< on q, k and v
   bool output_bias = false;     ///< on the attention's output projection
   bool mlp_bias = false;
-  bool tied = false;  ///< lm_head is the embedding
+  bool qk_norm = false;  ///< RMSNorm of each query and key head before RoPE
+  bool tied = false;     ///< lm_head is the embedding
   DecoderNames names;
+
+  [[nodiscard]] NormShape norm() const { return {norm_eps, hidden, norm_offset}; }
+  [[nodiscard]] NormShape head_norm() const { return {norm_eps, head_dim, norm_offset}; }
+  [[nodiscard]] double score_factor() const;
 };
 
-/// hidden_size, num_hidden_layers, heads, head_dim, vocabulary, max_position_embeddings.
+/// Whether the source is a GGUF file, with that format's names and keys, or has Hugging Face's.
+[[nodiscard]] bool is_gguf(const ModelSource& source);
+[[nodiscard]] ConfigReader huggingface_reader(const ModelSource& source);
+
+/// A number of layers, held to the limit.
+[[nodiscard]] std::uint32_t read_layer_count(ConfigReader& reader, std::string_view key);
+/// head_dim and kv_heads where the configuration states neither.
+void check_head_split(const std::string& label, DecoderConfig& config);
+/// hidden_size, num_hidden_layers, heads, head_dim, vocabulary, max_position_embeddings; intermediate_size unless the
+/// family has read it already.
 void read_huggingface_dimensions(ConfigReader& reader, DecoderConfig& config);
-/// rope_theta with rope_scaling, or rope_parameters (the form of transformers 5). Also sets config.rope_theta.
-[[nodiscard]] RopeTable read_huggingface_rope(ConfigReader& reader, DecoderConfig& config);
+/// rope_theta with rope_scaling, or rope_parameters (the form of transformers 5); partial_rotary_factor in either.
+[[nodiscard]] RopeTable read_huggingface_rope(ConfigReader& reader, const DecoderConfig& config);
+/// The parameters of one layer type, where rope_parameters has an object for each. Nothing if it has none.
+[[nodiscard]] std::optional<RopeTable> read_huggingface_rope(ConfigReader& reader, const DecoderConfig& config,
+                                                             const std::string& layer_type);
+/// `layer_types`: one of `known` a layer. Nothing if absent.
+[[nodiscard]] std::optional<std::vector<std::string>> read_layer_types(ConfigReader& reader, std::uint32_t layers,
+                                                                       std::initializer_list<std::string_view> known);
+/// The layers whose type is `type`.
+[[nodiscard]] std::vector<std::uint32_t> layers_of(const std::vector<std::string>& types, std::string_view type);
+/// Kinds for layers of types sliding_attention and full_attention; one kind for all where only one type occurs.
+[[nodiscard]] std::vector<AttentionKind> attention_kinds(const std::vector<std::string>& types, std::uint64_t window,
+                                                         const RopeTable& sliding, const RopeTable& full);
 /// The activation under `key` by our name. Throws Error(unsupported) for one that is unknown.
 [[nodiscard]] std::string read_activation(ConfigReader& reader, std::string_view key);
 
 /// A description with architecture and facts filled in from the configuration.
 [[nodiscard]] ModelDescription begin_decoder(const DecoderConfig& config, std::string family);
-/// q, k, v, RoPE, attention and output projection: reads slot "normed", writes "attn_out".
-void add_attention_block(StepBuilder& steps, const DecoderConfig& config, std::uint64_t window = 0);
+/// q, k, v and their biases, one projection each: reads slot "normed", writes "q", "k", "v".
+void add_qkv_projections(StepBuilder& steps, const DecoderConfig& config);
+/// Norms of q and k, RoPE, attention and output projection: reads "q", "k", "v", writes "attn_out".
+void add_attention(StepBuilder& steps, const DecoderConfig& config);
 /// gate, up, activation, down: reads slot "normed", writes "ffn_out".
 void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config);
-/// Row selection, final norm, lm_head, sampling.
-void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config, const NormShape& final_norm);
+/// x + attention(norm(x)).
+void add_pre_norm_attention(StepBuilder& steps, const DecoderConfig& config);
+/// The layer of most decoders: x + attention(norm(x)), then x + feed_forward(norm(x)).
+void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config);
+/// Row selection, final norm, lm_head, soft-cap, sampling.
+void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config);
+/// lm_head, soft-cap and sampling alone, for families with a final norm of their own: reads "normed".
+void add_decoder_head(StepBuilder& steps, const DecoderConfig& config);
 /// Stop tokens, and the tensors that some files carry although no step reads them.
 void finish_decoder(const ModelSource& source, const DecoderConfig& config, ModelDescription& description);
 

@@ -4,12 +4,20 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "formats/model_source.h"
 
 namespace candor::models {
+
+/// In patterns of tensor names: the layer, and each expert of a layer.
+inline constexpr std::string_view kLayerPlaceholder = "{L}";
+inline constexpr std::string_view kExpertPlaceholder = "{E}";
+
+/// A pattern with its placeholders filled in; without them, the pattern.
+[[nodiscard]] std::string expand_pattern(std::string pattern, std::uint64_t layer, std::uint64_t expert = 0);
 
 /// A step without a kernel. `op` is the role of the step, `operation` what its kernel must do.
 struct StepDraft {
@@ -19,7 +27,7 @@ struct StepDraft {
   std::string src = "state";
   std::string dst = "state";
   Json inputs = Json::object();       ///< operand → slot
-  Json weights;                       ///< a tensor's name with {L} for the layer, or an object of several
+  Json weights;                       ///< a tensor's pattern, or an object of several
   Json constants = Json::object();    ///< all of the operation's
   std::vector<std::uint32_t> layers;  ///< empty: all
 };
@@ -34,6 +42,7 @@ struct ModelDescription {
   std::string model_type;              ///< "transformer", as artifacts write it
   Json architecture = Json::object();  ///< numLayers, hiddenSize, intermediateSize, numAttentionHeads, …
   Json inference = Json::object();  ///< facts for people and other readers: attention, normalization, ffn, rope, output
+  Json experts;                     ///< moeConfig of artifacts; null without experts
   std::uint32_t layers = 0;
   std::uint64_t vocabulary = 0;
   std::uint64_t max_positions = 0;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "models/config_reader.h"
 #include "models/description.h"
-#include "models/llama.h"
+#include "models/families.h"
 
 namespace candor::models {
 namespace {
@@ -82,8 +82,20 @@ void check_tensors(const ModelSource& source, const ModelDescription& descriptio
 
 }  // namespace
 
+std::string expand_pattern(std::string pattern, std::uint64_t layer, std::uint64_t expert) {
+  const auto replace = [&](std::string_view placeholder, std::uint64_t number) {
+    if (const auto at = pattern.find(placeholder); at != std::string::npos)
+      pattern.replace(at, placeholder.size(), std::to_string(number));
+  };
+  replace(kLayerPlaceholder, layer);
+  replace(kExpertPlaceholder, expert);
+  return pattern;
+}
+
 const std::vector<Family>& families() {
-  static const std::vector<Family> all{llama_family()};
+  static const std::vector<Family> all{bert_family(), gemma2_family(), gemma3_family(),  gpt2_family(),
+                                       lfm2_family(), llama_family(),  mistral_family(), mixtral_family(),
+                                       phi3_family(), qwen2_family(),  qwen3_family(),   qwen3_moe_family()};
   return all;
 }
 

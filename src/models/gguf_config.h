@@ -1,16 +1,17 @@
-// A decoder's configuration from GGUF metadata. As with config.json, a key of the architecture's own that is not known
-// is refused.
+// What decoder families read of a GGUF file's metadata alike: dimensions, and RoPE with its scaling.
 #pragma once
 
-#include <string>
-
-#include "formats/model_source.h"
 #include "models/decoder.h"
+#include "models/gguf_reader.h"
 
 namespace candor::models {
 
-/// Reads "<architecture>.*": dimensions, norm eps, RoPE (with scaling keys and the tensor rope_freqs.weight) and checks
-/// that no other key of that architecture is left.
-[[nodiscard]] DecoderConfig read_gguf_dimensions(const ModelSource& source, const std::string& architecture);
+/// block_count, embedding_length, heads, key_length, context_length; the vocabulary from token_embd.weight; tied unless
+/// the file has an output matrix. Does not read feed_forward_length of models whose layers have experts only.
+void read_gguf_dimensions(GgufReader& reader, DecoderConfig& config);
+
+/// RoPE with its scaling keys and, where the file has them, the tensors rope_freqs.weight (Llama 3.1) or
+/// rope_factors_long.weight and rope_factors_short.weight (LongRoPE).
+[[nodiscard]] RopeTable read_gguf_rope(GgufReader& reader, const DecoderConfig& config);
 
 }  // namespace candor::models

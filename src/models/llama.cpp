@@ -1,25 +1,20 @@
-#include "models/llama.h"
-
-#include <cmath>
-#include <cstring>
-
-#include "base/error.h"
+// Llama 1, 2, 3 and models of the same shape (Touvron et al. 2023, arXiv:2302.13971, 2307.09288): RMSNorm before
+// attention and feed-forward, RoPE, grouped-query attention, SwiGLU.
 #include "models/config_reader.h"
 #include "models/decoder.h"
+#include "models/families.h"
 #include "models/gguf_config.h"
 
 namespace candor::models {
 namespace {
 
-DecoderConfig read_huggingface(const ModelSource& source) {
-  ConfigReader reader(source.config(), (source.path() / "config.json").string());
-  mark_huggingface_harmless(reader);
+DecoderConfig read_huggingface_llama(const ModelSource& source) {
+  ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
-  config.rope_style = RopeStyle::half;
-  config.rope = read_huggingface_rope(reader, config);
+  config.attention = {{{}, 0, read_huggingface_rope(reader, config)}};
   config.attention_bias = reader.boolean("attention_bias", false);
   config.output_bias = config.attention_bias;
   config.mlp_bias = reader.boolean("mlp_bias", false);
@@ -29,31 +24,28 @@ DecoderConfig read_huggingface(const ModelSource& source) {
   return config;
 }
 
-DecoderConfig read_gguf(const ModelSource& source) {
-  DecoderConfig config = read_gguf_dimensions(source, "llama");
+DecoderConfig read_gguf_llama(const ModelSource& source) {
+  GgufReader reader(source, "llama");
+  DecoderConfig config;
+  read_gguf_dimensions(reader, config);
+  config.norm_eps = reader.number("attention.layer_norm_rms_epsilon");
   config.activation = "silu";
-  config.rope_style = RopeStyle::interleaved;  // converters permute q and k for it
-  config.names = gguf_decoder_names();
-  config.tied = source.find(config.names.lm_head) == nullptr;
+  config.rope_style = RopeStyle::interleaved;                             // converters permute q and k for it
+  const std::uint64_t window = reader.count("attention.sliding_window");  // Mistral's files are of this architecture
+  config.attention = {{{}, window, read_gguf_rope(reader, config)}};
+  reader.harmless({"expert_count", "expert_used_count"});  // 0: describe_llama has looked
+  reader.finish();
   return config;
 }
 
 ModelDescription describe_llama(const ModelSource& source) {
-  const DecoderConfig config = source.format() == SourceFormat::gguf ? read_gguf(source) : read_huggingface(source);
+  if (is_gguf(source) && GgufReader(source, "llama").count("expert_count") > 0) return describe_mixtral(source);
+  const DecoderConfig config = is_gguf(source) ? read_gguf_llama(source) : read_huggingface_llama(source);
   ModelDescription description = begin_decoder(config, "llama");
   StepBuilder steps(description);
-  const NormShape norm{config.norm_eps, config.hidden, 0};
-  const DecoderNames& names = config.names;
-
-  steps.section("preLayer").embed(names.embed, config.vocabulary, config.hidden);
-  steps.section("layer");
-  steps.rmsnorm("input_norm", "state", "normed", names.input_norm, norm);
-  add_attention_block(steps, config);
-  steps.residual("attn_residual", "attn_out", "state", "state");
-  steps.rmsnorm("post_attn_norm", "state", "normed", names.post_attention_norm, norm);
-  add_gated_feed_forward(steps, config);
-  steps.residual("ffn_residual", "ffn_out", "state", "state");
-  add_decoder_tail(steps, config, norm);
+  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
+  add_pre_norm_layer(steps.section("layer"), config);
+  add_decoder_tail(steps, config);
   finish_decoder(source, config, description);
   return description;
 }

@@ -16,13 +16,6 @@ namespace {
 constexpr std::string_view kSchema = "doppler.execution/v0";
 using Layers = std::set<std::uint32_t>;  // empty outside section layer
 
-std::string replace_layer(std::string pattern, std::uint32_t layer) {
-  constexpr std::string_view kPlaceholder = "{L}";
-  if (const auto at = pattern.find(kPlaceholder); at != std::string::npos)
-    pattern.replace(at, kPlaceholder.size(), std::to_string(layer));
-  return pattern;
-}
-
 class StepWriter {
  public:
   explicit StepWriter(const ManifestInput& input) : input_(input) {
@@ -71,7 +64,7 @@ class StepWriter {
     if (draft.weights.is_string()) name = draft.weights.get<std::string>();
     if (draft.weights.is_object() && !draft.weights.empty()) name = draft.weights.begin()->get<std::string>();
     if (name.empty()) return {};
-    name = replace_layer(std::move(name), layer);
+    name = expand_pattern(std::move(name), layer);
     const auto found = encodings_.find(name);
     if (found == encodings_.end()) fail(ErrorCode::format, "{}: tensor {} is missing", input_.name, name);
     return std::string(to_string(found->second));
@@ -189,20 +182,25 @@ class StepWriter {
 /// The roles that artifacts give tensors, from what the steps do with them.
 std::map<std::string, std::string> tensor_roles(const ModelDescription& description) {
   std::map<std::string, std::string> roles;
-  const auto set = [&](const std::string& pattern, const std::string& role) {
-    for (std::uint32_t layer = 0; layer < std::max(1u, description.layers); ++layer) {
-      roles.try_emplace(replace_layer(pattern, layer), role);
-      if (pattern.find("{L}") == std::string::npos) break;
-    }
+  const auto set = [&](const std::string& pattern, const std::string& role, std::uint64_t experts) {
+    const bool by_layer = pattern.find(kLayerPlaceholder) != std::string::npos;
+    const bool by_expert = pattern.find(kExpertPlaceholder) != std::string::npos;
+    for (std::uint32_t layer = 0; layer < (by_layer ? description.layers : 1); ++layer)
+      for (std::uint64_t expert = 0; expert < (by_expert ? experts : 1); ++expert)
+        roles.try_emplace(expand_pattern(pattern, layer, expert), role);
   };
   for (const StepDraft& draft : description.steps) {
     std::string role = "other";
     if (draft.operation == "gather") role = "embedding";
     if (draft.operation == "rmsnorm" || draft.operation == "layernorm") role = "norm";
     if (draft.operation == "matmul") role = draft.op == "lm_head" ? "lm_head" : "matmul";
-    if (draft.weights.is_string()) set(draft.weights.get<std::string>(), role);
+    if (draft.operation == "matmul_transposed") role = "matmul";
+    if (draft.operation == "expert_matmul") role = "expert";
+    if (draft.op == "router") role = "router";
+    const std::uint64_t experts = draft.constants.value("experts", std::uint64_t{1});
+    if (draft.weights.is_string()) set(draft.weights.get<std::string>(), role, experts);
     if (draft.weights.is_object())
-      for (const auto& [operand, weight] : draft.weights.items()) set(weight.get<std::string>(), role);
+      for (const auto& [operand, weight] : draft.weights.items()) set(weight.get<std::string>(), role, experts);
   }
   return roles;
 }
@@ -229,7 +227,8 @@ std::string quantization_label(const ManifestInput& input) {
   std::map<std::string, std::uint64_t> bytes;
   for (const TensorInfo& tensor : input.tensors) {
     const auto role = roles.find(tensor.name);
-    if (role != roles.end() && role->second == "matmul") bytes[std::string(to_string(tensor.encoding))] += tensor.bytes;
+    if (role != roles.end() && (role->second == "matmul" || role->second == "expert"))
+      bytes[std::string(to_string(tensor.encoding))] += tensor.bytes;
   }
   std::string label = "f32";
   std::uint64_t most = 0;
@@ -293,7 +292,7 @@ Json make_manifest(const ManifestInput& input) {
           {"modelType", input.description.model_type},
           {"quantization", quantization_label(input)},
           {"architecture", input.description.architecture},
-          {"moeConfig", nullptr},
+          {"moeConfig", input.description.experts},
           {"inference", std::move(inference)},
           {"tensors", tensor_entries(input)},
           {"eos_token_id", stops.size() == 1 ? Json(stops[0]) : Json(stops)},

@@ -1,10 +1,13 @@
 // Rotary position embedding as a table. Whatever a configuration says about scaling (Su et al. 2021; linear; Llama 3.1;
-// YaRN, Peng et al. 2023) ends as inverse frequencies and one factor on cosine and sine, and the plan carries just
-// these.
+// YaRN, Peng et al. 2023; LongRoPE, Ding et al. 2024) ends as inverse frequencies and one factor on cosine and sine,
+// and the plan carries just these. Not a goal: frequencies that change with a sequence's length. A position's rotation
+// is one value, so that a cached key stays right; a model with LongRoPE takes its long factors when it is to hold more
+// positions than it was first trained on, and its short ones otherwise.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +18,20 @@ namespace candor::models {
 struct RopeTable {
   std::vector<float> inverse_frequencies;  ///< one a rotated pair; angle = position × frequency
   double attention_scale = 1;              ///< multiplies cosine and sine
+  // What the table was made from, for manifests.
+  double theta = 10000;
+  std::string scaling;  ///< linear, llama3, yarn, longrope; empty: none
+  std::optional<double> factor, beta_fast, beta_slow;
+  std::optional<std::uint64_t> original_positions;
 };
 
 struct RopeSettings {
   double theta = 10000;
   std::uint64_t rotary_dim = 0;     ///< rotated dimensions of a head, even
   std::uint64_t max_positions = 0;  ///< max_position_embeddings
-  const Json* scaling = nullptr;    ///< rope_scaling or rope_parameters, null for none
+  /// original_max_position_embeddings where it stands outside the scaling.
+  std::optional<std::uint64_t> original_positions = std::nullopt;
+  const Json* scaling = nullptr;  ///< rope_scaling or rope_parameters, null for none
 };
 
 /// Throws Error(unsupported) for an unknown scaling type or an unknown key, Error(format) for a wrong value.

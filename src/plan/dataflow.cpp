@@ -42,13 +42,14 @@ class Tables {
     return flow_.operations.emplace(name, kernels::parse_operation(name, entry->raw)).first->second;
   }
 
-  std::uint32_t weight(const std::string& name) {
-    const auto [found, added] = weight_index_.try_emplace(name, static_cast<std::uint32_t>(flow_.weights.size()));
-    if (added) flow_.weights.push_back(name);
+  std::uint32_t weight(const WeightUse& use) {
+    const auto [found, added] =
+        weight_index_.try_emplace({use.tensor, use.part}, static_cast<std::uint32_t>(flow_.weights.size()));
+    if (added) flow_.weights.push_back(use);
     return found->second;
   }
 
-  /// The cache of the `ordinal`-th attention step of a layer; both phases must want the same one.
+  /// The cache of the `ordinal`-th step of a layer that keeps one; both phases must want the same one.
   std::int32_t kv(const KvState& wanted, std::uint32_t ordinal, const std::string& label) {
     const auto [found, added] =
         kv_index_.try_emplace({wanted.layer, ordinal}, static_cast<std::int32_t>(flow_.kv.size()));
@@ -60,7 +61,7 @@ class Tables {
     if (kept.kv_heads != wanted.kv_heads || kept.head_dim != wanted.head_dim || kept.window != wanted.window ||
         kept.encoding != wanted.encoding)
       fail(ErrorCode::plan,
-           "{}: decode wants a KV cache of {} × {} in {} with window {}, prefill wrote {} × {} in {} with window {}",
+           "{}: decode wants a cache of {} × {} in {} with window {}, prefill wrote {} × {} in {} with window {}",
            label, wanted.kv_heads, wanted.head_dim, to_string(wanted.encoding), wanted.window, kept.kv_heads,
            kept.head_dim, to_string(kept.encoding), kept.window);
     return found->second;
@@ -69,7 +70,7 @@ class Tables {
  private:
   const DataflowInput& input_;
   Dataflow& flow_;
-  std::unordered_map<std::string, std::uint32_t> weight_index_;
+  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> weight_index_;  // (tensor, part)
   std::map<std::pair<std::int32_t, std::uint32_t>, std::int32_t> kv_index_;
 };
 
@@ -127,7 +128,7 @@ class PhasePass {
 
   void run_layer(const std::vector<ResolvedStep>& steps, std::uint32_t layer) {
     leave_layer();
-    attention_ordinal_ = 0;
+    state_ordinal_ = 0;
     for (const ResolvedStep& step : steps)
       if (step.section == "layer" && applies(step, layer)) add(step, static_cast<std::int32_t>(layer));
   }
@@ -165,6 +166,7 @@ class PhasePass {
     resolve_weights(step, operation, name, instance, query);
     const kernels::SlotShape shape = kernels::infer_shape(operation, query);
     if (operation.name == "attention") resolve_kv(step, operation, name, instance);
+    if (operation.name == "short_conv") resolve_convolution(operation, name, instance);
     instance.in_place_operand = in_place_operand(operation, instance);
     write(step, name, shape, std::move(instance));
   }
@@ -231,9 +233,9 @@ class PhasePass {
   }
 
   static External parse_external(const std::string& slot, const std::string& name) {
-    for (const External external : {External::tokens, External::positions, External::sampler})
+    for (const External external : {External::tokens, External::positions, External::types, External::sampler})
       if (slot == to_string(external)) return external;
-    fail(ErrorCode::plan, "{}: \"{}\" is none of $tokens, $positions, $sampler", name, printable(slot));
+    fail(ErrorCode::plan, "{}: \"{}\" is none of $tokens, $positions, $types, $sampler", name, printable(slot));
   }
 
   static void check_encoding(const KernelVariant& variant, const std::string& operand, std::string_view encoding,
@@ -275,20 +277,35 @@ class PhasePass {
     }
   }
 
+  /// An operation over experts takes one weight an expert: as many tensors, or the parts of one.
   void add_weight(const std::string& weight, const std::string& pattern, const std::string& name,
                   StepInstance& instance, kernels::ShapeQuery& query) {
+    constexpr std::string_view kExpert = "{E}";
     const std::string tensor_name = expand_layer(pattern, instance.layer, name);
-    const TensorInfo* tensor = input_.find_tensor(tensor_name);
-    if (!tensor) fail(ErrorCode::plan, "{}: the model has no tensor \"{}\"", name, printable(tensor_name));
-    if (tensor->shape.size() > 2)
-      fail(ErrorCode::plan, "{}: tensor \"{}\" has {} dimensions; kernels take vectors and matrices", name, tensor_name,
-           tensor->shape.size());
+    const auto at = tensor_name.find(kExpert);
+    const std::uint32_t experts = expert_count(tables_.operation(instance.variant->operation, name), instance);
+    if (experts == 0) add_tensor(weight, {tensor_name}, name, instance, query);
+    for (std::uint32_t expert = 0; expert < experts; ++expert) {
+      WeightUse use{tensor_name, expert, experts};
+      if (at != std::string::npos) use = {std::string(tensor_name).replace(at, kExpert.size(), std::to_string(expert))};
+      add_tensor(weight, use, name, instance, query);
+    }
+  }
+
+  /// The `experts` constant of the step's operation; 0 if it has none.
+  static std::uint32_t expert_count(const Operation& operation, const StepInstance& instance) {
+    for (std::size_t i = 0; i < operation.constants.size(); ++i)
+      if (operation.constants[i].name == "experts") return static_cast<std::uint32_t>(instance.constants.integer(i));
+    return 0;
+  }
+
+  void add_tensor(const std::string& weight, const WeightUse& use, const std::string& name, StepInstance& instance,
+                  kernels::ShapeQuery& query) {
+    const TensorInfo* tensor = input_.find_tensor(use.tensor);
+    if (!tensor) fail(ErrorCode::plan, "{}: the model has no tensor \"{}\"", name, printable(use.tensor));
     check_encoding(*instance.variant, weight, to_string(tensor->encoding), name);
-    kernels::WeightShape shape{tensor_name, 1, 1};
-    if (tensor->shape.size() == 2) shape.rows = tensor->shape[0];
-    if (!tensor->shape.empty()) shape.cols = tensor->shape.back();
-    query.weights.push_back(shape);
-    instance.weights.push_back(tables_.weight(tensor_name));
+    query.weights.push_back(weight_shape(*tensor, use, name));
+    instance.weights.push_back(tables_.weight(use));
   }
 
   static std::string expand_layer(const std::string& pattern, std::int32_t layer, const std::string& name) {
@@ -316,7 +333,19 @@ class PhasePass {
     state.window = instance.constants.integer(operation.constant("window"));
     state.encoding = kv_encoding(step.kv_io->read, name);
     check_encoding(*instance.variant, "kv", to_string(state.encoding), name);
-    instance.kv = tables_.kv(state, attention_ordinal_++, name);
+    instance.kv = tables_.kv(state, state_ordinal_++, name);
+  }
+
+  /// A convolution's state is kept as it was computed, whatever the dtype of the KV cache.
+  void resolve_convolution(const Operation& operation, const std::string& name, StepInstance& instance) {
+    KvState state;
+    state.layer = instance.layer;
+    state.kv_heads = 1;
+    state.head_dim = instance.constants.integer(operation.constant("channels"));
+    state.window = instance.constants.integer(operation.constant("taps"));
+    state.encoding = Encoding::f32;
+    check_encoding(*instance.variant, "kv", to_string(state.encoding), name);
+    instance.kv = tables_.kv(state, state_ordinal_++, name);
   }
 
   /// `kvcache.encoding` where the session gives one, else the dtype itself.
@@ -378,11 +407,29 @@ class PhasePass {
   std::string_view phase_;
   PhaseFlow& flow_;
   std::unordered_map<std::string, Slot> slots_;
-  std::set<std::string> left_;  // slots written in a layer that has been left
-  std::uint32_t attention_ordinal_ = 0;
+  std::set<std::string> left_;       // slots written in a layer that has been left
+  std::uint32_t state_ordinal_ = 0;  // steps of this layer that keep a state
 };
 
 }  // namespace
+
+kernels::WeightShape weight_shape(const TensorInfo& tensor, const WeightUse& use, std::string_view label) {
+  std::vector<std::uint64_t> shape = tensor.shape;
+  if (use.parts > 1) {
+    if (shape.size() != 3 || shape[0] != use.parts)
+      fail(ErrorCode::plan, "{}: tensor \"{}\" is no stack of {} matrices, one an expert", label, printable(use.tensor),
+           use.parts);
+    shape.erase(shape.begin());
+  }
+  if (shape.size() > 2) std::erase(shape, std::uint64_t{1});
+  if (shape.size() > 2)
+    fail(ErrorCode::plan, "{}: tensor \"{}\" has {} dimensions; kernels take vectors and matrices", label,
+         printable(use.tensor), tensor.shape.size());
+  kernels::WeightShape out{use.tensor, 1, 1};
+  if (shape.size() == 2) out.rows = shape[0];
+  if (!shape.empty()) out.cols = shape.back();
+  return out;
+}
 
 std::string_view to_string(External external) {
   switch (external) {
@@ -390,6 +437,8 @@ std::string_view to_string(External external) {
       return "$tokens";
     case External::positions:
       return "$positions";
+    case External::types:
+      return "$types";
     case External::sampler:
       return "$sampler";
   }

@@ -6,7 +6,7 @@
 // Slots: `state` is the only slot that a layer hands to the next and that the steps after the layers read; slots
 // written in section preLayer can be read everywhere after them; any other slot lives within its layer. External inputs
 // are
-// `$tokens`, `$positions` and `$sampler`.
+// `$tokens`, `$positions`, `$types` and `$sampler`.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct KernelVariant;
 
 namespace candor::plan {
 
-enum class External : std::uint8_t { tokens, positions, sampler };
+enum class External : std::uint8_t { tokens, positions, types, sampler };
 
 [[nodiscard]] std::string_view to_string(External external);
 
@@ -56,7 +56,7 @@ struct StepInstance {
   kernels::ConstantBlock constants;
   std::uint32_t value = 0;             ///< what it writes
   std::int32_t in_place_operand = -1;  ///< an operand whose buffer the result may take, if the kernel allows one
-  std::int32_t kv = -1;                ///< index into Dataflow::kv, for attention
+  std::int32_t kv = -1;                ///< index into Dataflow::kv, for steps that keep a state
 };
 
 struct PhaseFlow {
@@ -64,19 +64,32 @@ struct PhaseFlow {
   std::vector<StepInstance> steps;
 };
 
-/// The state one attention step keeps for one layer.
+/// A weight of the plan: a tensor, or one of the equal parts of a tensor that stacks the weights of several experts.
+struct WeightUse {
+  std::string tensor;
+  std::uint32_t part = 0;
+  std::uint32_t parts = 1;
+  bool operator==(const WeightUse&) const = default;
+};
+
+/// A weight's tensor as a matrix [rows, cols]; dimensions of 1 are left out, and a vector has one row. Throws
+/// Error(plan), starting with `label`, for a tensor of other dimensions.
+[[nodiscard]] kernels::WeightShape weight_shape(const TensorInfo& tensor, const WeightUse& use, std::string_view label);
+
+/// The state that one step keeps of a sequence's positions for one layer: keys and values of attention, or the rows a
+/// convolution looks back on (one head of all columns).
 struct KvState {
   std::int32_t layer = 0;
   std::uint64_t kv_heads = 0;
   std::uint64_t head_dim = 0;
-  std::uint64_t window = 0;  ///< positions attended to; 0: all
+  std::uint64_t window = 0;  ///< positions looked back on, the current one included; 0: all
   Encoding encoding = Encoding::f32;
 };
 
 struct Dataflow {
   PhaseFlow prefill;
   PhaseFlow decode;
-  std::vector<std::string> weights;  ///< names of the tensors used, each once
+  std::vector<WeightUse> weights;  ///< each once
   std::vector<KvState> kv;
   std::map<std::string, kernels::Operation, std::less<>> operations;  ///< those the plan uses
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -123,20 +124,23 @@ class Binder {
     cache.page_bytes = bytes;
   }
 
-  std::uint32_t weight(const std::string& name, const Instruction& user) {
-    const TensorInfo& tensor = *input_.find_tensor(name);
+  std::uint32_t weight(const plan::WeightUse& use, const Instruction& user) {
+    const TensorInfo& tensor = *input_.find_tensor(use.tensor);
+    const kernels::WeightShape shape = plan::weight_shape(tensor, use, user.step);
     ProgramWeight entry;
-    entry.tensor = name;
+    entry.tensor = use.tensor;
+    entry.part = use.part;
+    entry.parts = use.parts;
     entry.encoding = tensor.encoding;
-    if (tensor.shape.size() == 2) entry.rows = tensor.shape[0];
-    entry.cols = tensor.shape.empty() ? 1 : tensor.shape.back();
+    entry.rows = shape.rows;
+    entry.cols = shape.cols;
     const WeightLayout layout = input_.backend.weight_layout(user, tensor.encoding, entry.rows, entry.cols);
     entry.layout = layout.name;
     entry.bytes = layout.bytes;
     entry.kernel = user.kernel;
     entry.entry = user.entry;
     const auto [found, added] =
-        weights_.try_emplace({name, layout.name}, static_cast<std::uint32_t>(program_.weights.size()));
+        weights_.try_emplace({use.tensor, use.part, layout.name}, static_cast<std::uint32_t>(program_.weights.size()));
     if (added) program_.weights.push_back(std::move(entry));
     return found->second;
   }
@@ -185,7 +189,7 @@ class Binder {
 
   const BindInput& input_;
   Program program_;
-  std::map<std::pair<std::string, std::string>, std::uint32_t> weights_;  // (tensor, layout) → index
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> weights_;  // (tensor, part, layout)
 };
 
 }  // namespace

@@ -61,11 +61,12 @@ LoadedModel::LoadedModel(CompiledModel compiled, const LoadOptions& options)
 /// A tensor cut across shards has no place in one map, so it is put together here.
 std::span<const std::byte> LoadedModel::stored_bytes(const ProgramWeight& weight) {
   const TensorInfo& tensor = *compiled_.source.find(weight.tensor);
-  if (tensor.extents.size() == 1) return compiled_.source.bytes(tensor);
+  const std::size_t part = tensor.bytes / weight.parts;
+  if (tensor.extents.size() == 1) return compiled_.source.bytes(tensor).subspan(weight.part * part, part);
   std::vector<std::byte>& out = weight.layout.empty() ? joined_.emplace_back() : packing_;
   out.resize(tensor.bytes);
   compiled_.source.copy_bytes(tensor, out);
-  return out;
+  return std::span(out).subspan(weight.part * part, part);
 }
 
 }  // namespace candor::runtime

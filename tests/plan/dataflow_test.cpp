@@ -131,7 +131,7 @@ TEST_F(DataflowTest, UnrollsLayersAndGivesEachWriteItsOwnValue) {
   const Dataflow flow = check();
   EXPECT_EQ(flow.prefill.steps.size(), 1u + 2 * 3 + 3);
   EXPECT_EQ(flow.prefill.values.size(), flow.prefill.steps.size());
-  EXPECT_EQ(flow.weights, (std::vector<std::string>{"embed", "l.0.q", "l.1.q"}));
+  EXPECT_EQ(flow.weights, (std::vector<WeightUse>{{"embed"}, {"l.0.q"}, {"l.1.q"}}));
   ASSERT_EQ(flow.kv.size(), 2u);
   EXPECT_EQ(flow.kv[1].layer, 1);
   const auto& first_residual = flow.prefill.steps[3];

@@ -66,6 +66,7 @@ class CpuBackend final : public Backend {
     program_ = std::move(program);
     arena_ = Memory(program_.arena_bytes, "slots");
     scratch_ = Memory(program_.scratch_bytes, "scratch");
+    no_types_.assign(program_.limits.rows, 0);
     load_weights(weights, progress);
     kv_memory_.clear();
     kv_.clear();
@@ -185,9 +186,12 @@ class CpuBackend final : public Backend {
   }
 
   /// External inputs are views of the batch itself; kernels only read them.
-  static void bind_external(Matrix& matrix, ExternalInput external, const Batch& batch) {
+  void bind_external(Matrix& matrix, ExternalInput external, const Batch& batch) const {
     if (external == ExternalInput::sampler) return;  // read from the batch's segments
-    const auto values = external == ExternalInput::tokens ? batch.tokens : batch.positions;
+    std::span<const std::uint32_t> values = batch.tokens;
+    if (external == ExternalInput::positions) values = batch.positions;
+    if (external == ExternalInput::types)
+      values = batch.types.empty() ? std::span(no_types_).first(batch.tokens.size()) : batch.types;
     auto* data = reinterpret_cast<std::byte*>(const_cast<std::uint32_t*>(values.data()));
     matrix = {data, static_cast<std::uint32_t>(values.size()), 1, sizeof(std::uint32_t), Encoding::u32};
   }
@@ -196,6 +200,7 @@ class CpuBackend final : public Backend {
   ThreadPool pool_;
   Program program_;
   Memory arena_, scratch_, packed_;
+  std::vector<std::uint32_t> no_types_;  // the types of a batch that names none
   std::vector<Weight> weights_;
   std::vector<Memory> kv_memory_;
   std::vector<KvCache> kv_;

@@ -1,8 +1,9 @@
 // Attention over a paged KV cache (Vaswani et al. 2017; grouped heads, Ainslie et al. 2023): writes the batch's keys
 // and values, then attends.
 //
-// Contract, for one query at position p that sees positions first … last (causal: p - window + 1 … p, otherwise to the
-// batch's last): absolute positions are cut into partitions of 256, each of which gives
+// Contract, for one query at position p that sees positions first … last (causal: p - window + 1 … p; otherwise
+// p - window + 1 … p + window - 1, to the batch's last): absolute positions are cut into partitions of 256, each of
+// which gives
 //   score[j] = (one chain of fused multiply-adds over headDim) · scale, then cap · tanh(score / cap) if softcap is set,
 //   m = the largest score, e[j] = exp(score[j] - m), l = Σ e (lane j mod 16, rising, halves folded),
 //   o[d] = one chain of fused multiply-adds e[j] · v[j][d] over j, rising;
@@ -56,7 +57,9 @@ struct Range {
 Range visible(const Settings& s, const Segment& segment, std::uint32_t row_in_segment) {
   const std::uint32_t position = segment.first_position + row_in_segment;
   const std::uint32_t begin = s.window != 0 && position + 1 > s.window ? position + 1 - s.window : 0;
-  return {begin, s.causal ? position + 1 : segment.first_position + segment.rows};
+  if (s.causal) return {begin, position + 1};
+  const std::uint32_t all = segment.first_position + segment.rows;
+  return {begin, s.window != 0 && all - position > s.window ? position + s.window : all};
 }
 
 /// The part of a softmax that one partition contributes: O has padded_dim floats. l is 0 where nothing was seen, and at

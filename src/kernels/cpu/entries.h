@@ -22,6 +22,16 @@ CANDOR_MATMUL_ENTRIES(matmul_q4_0)
 CANDOR_MATMUL_ENTRIES(matmul_q4_k)
 CANDOR_MATMUL_ENTRIES(matmul_q5_k)
 CANDOR_MATMUL_ENTRIES(matmul_q6_k)
+namespace expert_matmul {
+CANDOR_MATMUL_ENTRIES(f32)
+CANDOR_MATMUL_ENTRIES(f16)
+CANDOR_MATMUL_ENTRIES(bf16)
+CANDOR_MATMUL_ENTRIES(q8_0)
+CANDOR_MATMUL_ENTRIES(q4_0)
+CANDOR_MATMUL_ENTRIES(q4_k)
+CANDOR_MATMUL_ENTRIES(q5_k)
+CANDOR_MATMUL_ENTRIES(q6_k)
+}  // namespace expert_matmul
 #undef CANDOR_MATMUL_ENTRIES
 
 #define CANDOR_ENTRY(name)          \
@@ -30,17 +40,24 @@ CANDOR_MATMUL_ENTRIES(matmul_q6_k)
   }
 CANDOR_ENTRY(activation)
 CANDOR_ENTRY(bias_add)
+CANDOR_ENTRY(combine_experts)
 CANDOR_ENTRY(gated_activation)
 CANDOR_ENTRY(gather)
+CANDOR_ENTRY(l2_normalize)
 CANDOR_ENTRY(layernorm)
+CANDOR_ENTRY(multiply)
+CANDOR_ENTRY(pool)
 CANDOR_ENTRY(quantize_a8_32)
 CANDOR_ENTRY(quantize_a8_256)
 CANDOR_ENTRY(residual_add)
 CANDOR_ENTRY(rmsnorm)
+CANDOR_ENTRY(routing_weights)
 CANDOR_ENTRY(row_slice)
 CANDOR_ENTRY(scale)
 CANDOR_ENTRY(slice_columns)
 CANDOR_ENTRY(softcap)
+CANDOR_ENTRY(softmax)
+CANDOR_ENTRY(top_k)
 #undef CANDOR_ENTRY
 
 namespace attention {
@@ -54,9 +71,26 @@ void f32_to_f16(const KernelArguments&);
 void f16_to_f32(const KernelArguments&);
 }  // namespace cast
 
+// Weights of f16 and bf16 are packed alike.
+namespace matmul_transposed {
+void run_f32(const KernelArguments&);
+void run_f16(const KernelArguments&);
+void run_bf16(const KernelArguments&);
+std::uint64_t packed_bytes_f32(std::uint64_t rows, std::uint64_t cols);
+std::uint64_t packed_bytes_16(std::uint64_t rows, std::uint64_t cols);
+void pack_f32(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&);
+void pack_16(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&);
+std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+}  // namespace matmul_transposed
+
 namespace rope {
 void run(const KernelArguments&);
 std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
 }  // namespace rope
+
+namespace short_conv {
+void run(const KernelArguments&);
+std::uint64_t kv_page_bytes(std::uint32_t positions, Encoding, const Constants&);
+}  // namespace short_conv
 
 }  // namespace candor::cpu::CANDOR_ISA

@@ -1,5 +1,5 @@
-// Rows of an embedding table, by token: dequantize(weight[token]) · scale, as stored (a table tied to the output matrix
-// is packed there again; here only the rows in use are touched). A token outside the table gives a row of NaNs.
+// Rows of a table, by token or by position: dequantize(weight[index]) · scale, as stored (a table tied to the output
+// matrix is packed there again; here only the rows in use are touched). An index outside the table gives a row of NaNs.
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/entries.h"
 #include "kernels/cpu/operands.h"
@@ -48,11 +48,12 @@ void run(const KernelArguments& arguments) {
   const Matrix& dst = arguments.dst;
   const F32x16 scale = broadcast(real(arguments.constants, 0));
   const RowReader rows = reader(table.encoding, table.cols);
-  const std::uint32_t* tokens = arguments.batch->tokens.data();
+  const Matrix& indices = input(arguments, 0);
   for_rows(*arguments.pool, dst.rows, dst.cols, [&](std::uint32_t r, unsigned) {
     float* out = row<float>(dst, r);
-    const bool exists = tokens[r] < table.rows;
-    if (exists) rows.read(table.data + tokens[r] * rows.row_bytes, dst.cols, out);
+    const std::uint32_t index = *row<const std::uint32_t>(indices, r);
+    const bool exists = index < table.rows;
+    if (exists) rows.read(table.data + index * rows.row_bytes, dst.cols, out);
     for_each_vector(dst.cols, [&](std::uint32_t i, auto n) CANDOR_INLINE_LAMBDA {
       const F32x16 values = exists ? load_first(out + i, n) : broadcast(__builtin_nanf(""));
       store_first(out + i, values * scale, n);

@@ -13,11 +13,18 @@ namespace {
 
 const std::vector<std::uint32_t> kTokens{3, 0, 6, 3, 1};
 
+Slot index_slot(std::span<const std::uint32_t> indices) {
+  const Slot slot(static_cast<std::uint32_t>(indices.size()), 1, Encoding::u32);
+  for (std::uint32_t r = 0; r < slot.rows(); ++r) slot.row<std::uint32_t>(r)[0] = indices[r];
+  return slot;
+}
+
 Slot gather(const StoredWeight& table, std::span<const std::uint32_t> tokens, double scale) {
+  const Slot indices = index_slot(tokens);
   KernelCall call{.file = "cpu/gather.cpp"};
+  call.inputs = {&indices};
   call.weights = {&table};
   call.constants = {{scale}};
-  call.batch.tokens = tokens;
   return run_everywhere(call, static_cast<std::uint32_t>(tokens.size()), static_cast<std::uint32_t>(table.cols));
 }
 
@@ -54,7 +61,8 @@ TEST(Gather, ATokenOutsideTheTableGivesNans) {
     call.weights = {&table};
     call.constants = {{1}};
     const std::vector<std::uint32_t> tokens{7, 0, 0xffffffff};
-    call.batch.tokens = tokens;
+    const Slot indices = index_slot(tokens);
+    call.inputs = {&indices};
     const Slot y(3, 20);
     call.run(isa, 1, y);
     for (const float x : y.row(0)) EXPECT_TRUE(std::isnan(x));

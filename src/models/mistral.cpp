@@ -1,0 +1,37 @@
+// Mistral (Jiang et al. 2023, arXiv:2310.06825): Llama with a window in every layer. GGUF files of it are of the
+// architecture "llama".
+#include "models/config_reader.h"
+#include "models/decoder.h"
+#include "models/families.h"
+
+namespace candor::models {
+namespace {
+
+ModelDescription describe_mistral(const ModelSource& source) {
+  ConfigReader reader = huggingface_reader(source);
+  DecoderConfig config;
+  read_huggingface_dimensions(reader, config);
+  config.norm_eps = reader.number("rms_norm_eps");
+  config.activation = read_activation(reader, "hidden_act");
+  config.attention = {
+      {{}, reader.optional_positive("sliding_window").value_or(0), read_huggingface_rope(reader, config)}};
+  config.tied = reader.boolean("tie_word_embeddings", false);
+  reader.finish();
+  config.names = huggingface_decoder_names();
+
+  ModelDescription description = begin_decoder(config, "mistral");
+  StepBuilder steps(description);
+  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
+  add_pre_norm_layer(steps.section("layer"), config);
+  add_decoder_tail(steps, config);
+  finish_decoder(source, config, description);
+  return description;
+}
+
+}  // namespace
+
+Family mistral_family() {
+  return {"mistral", {"mistral"}, {}, describe_mistral};
+}
+
+}  // namespace candor::models

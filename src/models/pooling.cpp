@@ -1,0 +1,93 @@
+#include "models/pooling.h"
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/limits.h"
+#include "models/config_reader.h"
+
+namespace candor::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<Json> read_json_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  return parse_json(read_file(path, limits::json_bytes), path.string());
+}
+
+/// 1_Pooling/config.json: one of the modes is true.
+std::string pooling_kind(const fs::path& path) {
+  const auto config = read_json_file(path);
+  if (!config) fail(ErrorCode::not_found, "{}: is missing; fetch it", path.string());
+  constexpr std::array<std::pair<const char*, const char*>, 3> kModes{
+      {{"pooling_mode_cls_token", "first"}, {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_lasttoken", "last"}}};
+  ConfigReader reader(*config, path.string());
+  std::string kind;
+  for (const auto& [key, name] : kModes) {
+    if (!reader.boolean(key, false)) continue;
+    if (!kind.empty())
+      fail(ErrorCode::unsupported, "{}: asks for {} and {} pooling; one is implemented", path.string(), kind, name);
+    kind = name;
+  }
+  for (const char* key :
+       {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"})
+    reader.require(key, false, "implemented are pooling of the first token, the last, and the mean");
+  // Which tokens of a prompt count is for whoever writes the prompt; without one there is no difference.
+  reader.harmless({"word_embedding_dimension", "embedding_dimension", "include_prompt", "pooling_mode"});
+  reader.finish();
+  if (kind.empty()) fail(ErrorCode::format, "{}: no pooling mode is true", path.string());
+  return kind;
+}
+
+}  // namespace
+
+std::optional<Pooling> read_huggingface_pooling(const ModelSource& source) {
+  const fs::path path = source.path() / "modules.json";
+  const auto modules = read_json_file(path);
+  if (!modules) return std::nullopt;
+  if (!modules->is_array()) fail(ErrorCode::format, "{}: must be a list of modules", path.string());
+  Pooling pooling;
+  pooling.kind.clear();
+  pooling.normalize = false;
+  for (const Json& module : *modules) {
+    ConfigReader reader(module, path.string());
+    const std::string type = reader.string("type");
+    const std::string folder = reader.string("path");
+    const auto is = [&](std::string_view name) { return type.ends_with("." + std::string(name)); };
+    if (is("Transformer")) continue;
+    if (is("Pooling")) {
+      if (folder.find("..") != std::string::npos || folder.starts_with('/'))
+        fail(ErrorCode::format, "{}: path \"{}\" leads out of the folder", path.string(), printable(folder));
+      pooling.kind = pooling_kind(source.path() / folder / "config.json");
+    } else if (is("Normalize")) {
+      pooling.normalize = true;
+    } else {
+      fail(ErrorCode::unsupported, "{}: module {} is unknown; known are Transformer, Pooling, Normalize", path.string(),
+           printable(type));
+    }
+  }
+  if (pooling.kind.empty()) fail(ErrorCode::unsupported, "{}: has no Pooling module", path.string());
+  return pooling;
+}
+
+std::optional<Pooling> read_gguf_pooling(GgufReader& reader) {
+  const std::uint64_t type = reader.count("pooling_type");
+  constexpr std::array<const char*, 4> kKinds{"", "mean", "first", "last"};
+  if (type >= kKinds.size())
+    fail(ErrorCode::unsupported, "{}: pooling_type {} is unknown; known are 0 none, 1 mean, 2 first, 3 last",
+         reader.label(), type);
+  if (type == 0) return std::nullopt;
+  return Pooling{kKinds[type], true};
+}
+
+void add_pooling(StepBuilder& steps, const Pooling& pooling, const std::string& src) {
+  steps.pool("pool", src, "embedding", pooling.kind);
+  if (pooling.normalize) steps.l2_normalize("normalize", "embedding", 1e-12);
+}
+
+}  // namespace candor::models
