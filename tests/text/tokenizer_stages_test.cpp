@@ -296,11 +296,14 @@ TEST(SentencePiece, EveryTruncationIsAnErrorOrAModel) {
 }
 
 TEST(Protobuf, ChecksLengths) {
-  ProtobufReader truncated(field(1, std::string("abc")).substr(0, 3), "t");
+  const std::string short_text = field(1, std::string("abc")).substr(0, 3);
+  ProtobufReader truncated(short_text, "t");
   EXPECT_THROW((void)truncated.next(), Error);
-  ProtobufReader group(varint(1 << 3 | 3), "t");
+  const std::string group_start = varint(1 << 3 | 3);
+  ProtobufReader group(group_start, "t");
   EXPECT_THROW((void)group.next(), Error);
-  ProtobufReader endless(std::string(11, '\x80'), "t");
+  const std::string long_number(11, '\x80');
+  ProtobufReader endless(long_number, "t");
   EXPECT_THROW((void)endless.next(), Error);
 }
 

@@ -11,7 +11,7 @@
 namespace candor::cpu::testing {
 namespace {
 
-struct Variant {
+struct QuantizedVariant {
   const char* file;
   const char* quantizer;
   Encoding weight;
@@ -31,13 +31,13 @@ std::vector<double> activation_values(const Slot& a, std::uint32_t r) {
   return out;
 }
 
-Slot quantized(const Variant& variant, const Slot& x) {
+Slot quantized(const QuantizedVariant& variant, const Slot& x) {
   KernelCall call{.file = variant.quantizer};
   call.inputs = {&x};
   return run_everywhere(call, x.rows(), x.cols(), variant.activation);
 }
 
-class QuantizedMatmul : public ::testing::TestWithParam<Variant> {
+class QuantizedMatmul : public ::testing::TestWithParam<QuantizedVariant> {
  protected:
   [[nodiscard]] std::uint32_t block() const { return info(GetParam().activation).block_size; }
 
@@ -60,13 +60,13 @@ class QuantizedMatmul : public ::testing::TestWithParam<Variant> {
 TEST_P(QuantizedMatmul, EqualsTheOracleAndItself) {
   // Rows and outputs around a panel, a chunk, a register tile (2, 4, 8) and a block of rows; depths in blocks around a
   // slice of K.
-  struct Shape {
+  struct Size {
     std::uint32_t rows, outputs, blocks;
   };
   std::mt19937_64 random(5);
   for (const auto& [rows, outputs, blocks] :
-       {Shape{1, 1, 1}, Shape{1, 15, 2}, Shape{1, 16, 3}, Shape{1, 81, 5}, Shape{2, 33, 2}, Shape{3, 17, 1},
-        Shape{4, 65, 2}, Shape{5, 16, 3}, Shape{8, 20, 1}, Shape{9, 130, 2}, Shape{121, 17, 1}, Shape{6, 18, 17}}) {
+       {Size{1, 1, 1}, Size{1, 15, 2}, Size{1, 16, 3}, Size{1, 81, 5}, Size{2, 33, 2}, Size{3, 17, 1}, Size{4, 65, 2},
+        Size{5, 16, 3}, Size{8, 20, 1}, Size{9, 130, 2}, Size{121, 17, 1}, Size{6, 18, 17}}) {
     SCOPED_TRACE(::testing::Message() << rows << " x " << outputs << " x " << blocks << " blocks");
     Slot x(rows, blocks * block());
     x.fill(random);
@@ -138,14 +138,15 @@ TEST_P(QuantizedMatmul, ActivationsThatAreNotFiniteReachTheResult) {
 
 INSTANTIATE_TEST_SUITE_P(
     Encodings, QuantizedMatmul,
-    ::testing::Values(Variant{"cpu/matmul_q8_0.cpp", "cpu/quantize_a8_32.cpp", Encoding::q8_0, Encoding::a8_32},
-                      Variant{"cpu/matmul_q4_0.cpp", "cpu/quantize_a8_32.cpp", Encoding::q4_0, Encoding::a8_32},
-                      Variant{"cpu/matmul_q4_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q4_k, Encoding::a8_256},
-                      Variant{"cpu/matmul_q5_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q5_k, Encoding::a8_256},
-                      Variant{"cpu/matmul_q6_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q6_k, Encoding::a8_256}),
+    ::testing::Values(
+        QuantizedVariant{"cpu/matmul_q8_0.cpp", "cpu/quantize_a8_32.cpp", Encoding::q8_0, Encoding::a8_32},
+        QuantizedVariant{"cpu/matmul_q4_0.cpp", "cpu/quantize_a8_32.cpp", Encoding::q4_0, Encoding::a8_32},
+        QuantizedVariant{"cpu/matmul_q4_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q4_k, Encoding::a8_256},
+        QuantizedVariant{"cpu/matmul_q5_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q5_k, Encoding::a8_256},
+        QuantizedVariant{"cpu/matmul_q6_k.cpp", "cpu/quantize_a8_256.cpp", Encoding::q6_k, Encoding::a8_256}),
     [](const auto& tested) { return std::string(to_string(tested.param.weight)); });
 
-class Quantizer : public ::testing::TestWithParam<Variant> {};
+class Quantizer : public ::testing::TestWithParam<QuantizedVariant> {};
 
 TEST_P(Quantizer, ValuesScalesAndSums) {
   const std::uint32_t block = info(GetParam().activation).block_size;
@@ -188,10 +189,11 @@ TEST_P(Quantizer, ValuesScalesAndSums) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Encodings, Quantizer,
-                         ::testing::Values(Variant{"", "cpu/quantize_a8_32.cpp", Encoding::f32, Encoding::a8_32},
-                                           Variant{"", "cpu/quantize_a8_256.cpp", Encoding::f32, Encoding::a8_256}),
-                         [](const auto& tested) { return std::string(to_string(tested.param.activation)); });
+INSTANTIATE_TEST_SUITE_P(
+    Encodings, Quantizer,
+    ::testing::Values(QuantizedVariant{"", "cpu/quantize_a8_32.cpp", Encoding::f32, Encoding::a8_32},
+                      QuantizedVariant{"", "cpu/quantize_a8_256.cpp", Encoding::f32, Encoding::a8_256}),
+    [](const auto& tested) { return std::string(to_string(tested.param.activation)); });
 
 }  // namespace
 }  // namespace candor::cpu::testing
