@@ -22,8 +22,9 @@ struct WeightLayout {
   std::uint64_t bytes = 0;
 };
 
-/// Called after an instruction ran; its result may be read with Backend::read_value until the next one runs.
-using InstructionObserver = std::function<void(const Instruction&)>;
+/// Called after an instruction ran, with its place among those of its phase; its result may be read with
+/// Backend::read_value until the next one runs.
+using InstructionObserver = std::function<void(Phase phase, std::size_t instruction)>;
 
 class Backend {
  public:
@@ -32,6 +33,9 @@ class Backend {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Device, instruction set, threads: what a receipt records.
   [[nodiscard]] virtual Json describe() const = 0;
+
+  /// Whether the device has a feature that a kernel's registry entry names under `requires`: "shader-f16".
+  [[nodiscard]] virtual bool has_feature(std::string_view feature) const = 0;
 
   /// The following throw Error(plan) if the backend has no such kernel.
   [[nodiscard]] virtual WeightLayout weight_layout(const Instruction& user, Encoding encoding, std::uint64_t rows,

@@ -51,6 +51,18 @@ std::string_view to_string(Phase phase) {
   return phase == Phase::prefill ? "prefill" : "decode";
 }
 
+std::string_view to_string(CacheLayout layout) {
+  switch (layout) {
+    case CacheLayout::contiguous:
+      return "contiguous";
+    case CacheLayout::paged:
+      return "paged";
+    case CacheLayout::sliding:
+      return "sliding";
+  }
+  return "contiguous";
+}
+
 std::uint64_t Program::kv_bytes() const {
   return std::accumulate(kv.begin(), kv.end(), std::uint64_t{0}, [&](std::uint64_t sum, const ProgramKv& cache) {
     return sum + cache.page_bytes * limits.pages;
@@ -69,7 +81,7 @@ std::uint64_t Program::mapped_bytes() const {
   return sum;
 }
 
-Json Program::to_json() const {
+Json Program::summary() const {
   Json out{{"backend", backend},
            {"planDigest", plan_digest},
            {"limits",
@@ -77,7 +89,16 @@ Json Program::to_json() const {
              {"sequences", limits.sequences},
              {"context", limits.context},
              {"pagePositions", limits.page_positions},
-             {"pages", limits.pages}}},
+             {"pages", limits.pages},
+             {"layout", candor::to_string(limits.layout)},
+             {"window", limits.window == 0 ? Json() : Json(limits.window)}}},
+           {"decodeLoop",
+            {{"batchSize", decode_loop.batch_size},
+             {"stopCheckMode", decode_loop.stop_check_per_token ? "per-token" : "batch"},
+             {"readbackInterval", decode_loop.readback_interval},
+             {"ringTokens", decode_loop.ring_tokens},
+             {"ringStop", decode_loop.ring_stop},
+             {"ringStaging", decode_loop.ring_staging}}},
            {"memory",
             {{"packedWeights", packed_bytes()},
              {"mappedWeights", mapped_bytes()},
@@ -93,6 +114,11 @@ Json Program::to_json() const {
                       {"encoding", to_string(cache.encoding)},
                       {"pageBytes", cache.page_bytes}});
   out["kv"] = std::move(caches);
+  return out;
+}
+
+Json Program::to_json() const {
+  Json out = summary();
   Json weight_list = Json::array();
   for (const ProgramWeight& weight : weights)
     weight_list.push_back({{"tensor", weight.tensor},

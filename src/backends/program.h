@@ -73,6 +73,10 @@ struct ProgramPhase {
   std::vector<Instruction> instructions;
 };
 
+/// How the KV cache of a sequence is laid out. Contiguous is one page a sequence; sliding gives pages back that no
+/// attention step can see any more.
+enum class CacheLayout : std::uint8_t { contiguous, paged, sliding };
+
 /// How much one Program is laid out for.
 struct ProgramLimits {
   std::uint32_t rows = 0;       ///< rows of a batch: the prefill chunk
@@ -80,12 +84,29 @@ struct ProgramLimits {
   std::uint32_t context = 0;    ///< positions of one sequence
   std::uint32_t page_positions = 0;
   std::uint32_t pages = 0;  ///< KV pages in all
+  CacheLayout layout = CacheLayout::contiguous;
+  std::uint32_t window = 0;   ///< of layout sliding: positions a query sees, itself included; otherwise 0
+  std::uint32_t overrun = 0;  ///< of layout sliding: tokens that may be computed and then taken back
+};
+
+/// How far decoding runs before what it made is looked at. A ring holds what waits to be read, in batches.
+struct DecodeLoop {
+  std::uint32_t batch_size = 1;         ///< tokens decoded between two looks at the stop conditions
+  bool stop_check_per_token = true;     ///< a stop token ends decoding at once; false: it is seen at the next read-back
+  std::uint32_t readback_interval = 1;  ///< batches between two deliveries of tokens to the caller
+  std::uint32_t ring_tokens = 1;        ///< batches whose tokens can wait
+  std::uint32_t ring_stop = 1;          ///< batches whose stop checks can wait
+  std::uint32_t ring_staging = 1;       ///< read-backs under way at once
+
+  /// Tokens between two deliveries.
+  [[nodiscard]] std::uint32_t tokens_between_reads() const { return batch_size * readback_interval; }
 };
 
 struct Program {
   std::string backend;
   std::string plan_digest;
   ProgramLimits limits;
+  DecodeLoop decode_loop;
   std::array<ProgramPhase, 2> phases;  ///< by Phase
   std::vector<ProgramWeight> weights;
   std::vector<ProgramKv> kv;
@@ -96,10 +117,13 @@ struct Program {
   [[nodiscard]] std::uint64_t kv_bytes() const;      ///< all caches
   [[nodiscard]] std::uint64_t packed_bytes() const;  ///< weights in a layout of their own
   [[nodiscard]] std::uint64_t mapped_bytes() const;  ///< weights read where they are mapped
+  /// Everything but instructions and weights: limits, memory, settings, caches.
+  [[nodiscard]] Json summary() const;
   [[nodiscard]] Json to_json() const;
 };
 
 [[nodiscard]] std::string_view to_string(Phase phase);
+[[nodiscard]] std::string_view to_string(CacheLayout layout);
 [[nodiscard]] std::string_view to_string(ExternalInput external);
 
 }  // namespace candor

@@ -40,6 +40,7 @@ CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<st
 /// The subcommands, in the order of --help.
 void add_run(CLI::App& program, Invocation& invocation);
 void add_plan(CLI::App& program, Invocation& invocation);
+void add_compare(CLI::App& program, Invocation& invocation);
 void add_inspect(CLI::App& program, Invocation& invocation);
 void add_logits(CLI::App& program, Invocation& invocation);
 void add_tokenize(CLI::App& program, Invocation& invocation);

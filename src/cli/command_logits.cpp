@@ -1,13 +1,13 @@
 #include <CLI/CLI.hpp>
-#include <span>
+#include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "formats/safetensors_writer.h"
+#include "cli/probe_options.h"
+#include "cli/tensor_file.h"
 
 namespace candor::cli {
 namespace {
@@ -15,50 +15,47 @@ namespace {
 struct LogitsArguments {
   PlanArguments plan;
   LoadArguments load;
+  ProbeArguments probe;
   std::vector<std::uint32_t> tokens;
   std::string text;
   std::string out;
   bool json = false;
 };
 
-/// A file with one tensor `logits`, [rows, vocabulary] float32.
-void write_logits(const std::string& path, std::span<const float> logits, std::uint64_t vocabulary) {
-  TensorInfo tensor;
-  tensor.name = "logits";
-  tensor.encoding = Encoding::f32;
-  tensor.shape = {logits.size() / vocabulary, vocabulary};
-  const OutputLayout layout = layout_safetensors({tensor}, {}, UINT64_MAX);
-  std::string content = layout.files.front().header;
-  const auto bytes = std::as_bytes(logits);
-  content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  write_file_atomically(path, content);
-}
-
 int write_logits_of(const LogitsArguments& arguments) {
+  if (arguments.out.empty() && arguments.probe.probes.empty())
+    fail(ErrorCode::usage,
+         "nothing is asked for; give --out FILE for the logits, or --probe STEP for what a step wrote");
   EngineOptions options{plan_options(arguments.plan), load_options(arguments.load, !arguments.json)};
   options.plan.rows = runtime::RowSelection::all;
   Engine engine(arguments.plan.model, options);
   const std::vector<std::uint32_t> tokens =
       arguments.tokens.empty() ? engine.encode_raw(arguments.text) : arguments.tokens;
+  ProbeSession probes(engine, arguments.probe, !arguments.json);
   const std::vector<float> logits = engine.logits(tokens);
   const runtime::CompiledModel& compiled = engine.model().compiled();
-  write_logits(arguments.out, logits, compiled.vocabulary);
+  if (!arguments.out.empty())
+    write_tensors(arguments.out, {{"logits", {logits.size() / compiled.vocabulary, compiled.vocabulary}, logits}}, {});
+  probes.save();
   if (arguments.json) {
-    print_json({{"file", arguments.out},
-                {"tokens", tokens},
-                {"shape", {tokens.size(), compiled.vocabulary}},
-                {"planDigest", compiled.plan_digest}});
-  } else {
+    Json out{{"tokens", tokens}, {"shape", {tokens.size(), compiled.vocabulary}}, {"planDigest", compiled.plan_digest}};
+    if (!arguments.out.empty()) out["file"] = arguments.out;
+    if (probes.any()) out["probes"] = probes.to_json();
+    print_json(out);
+    return 0;
+  }
+  for (const std::string& line : probes.lines()) print(line + "\n");
+  if (!arguments.out.empty())
     report(fmt::format("{}: logits [{}, {}], {} · plan {}", arguments.out, tokens.size(), compiled.vocabulary,
                        format_bytes(logits.size() * sizeof(float)), short_digest(compiled.plan_digest)));
-  }
   return 0;
 }
 
 }  // namespace
 
 void add_logits(CLI::App& program, Invocation& invocation) {
-  CLI::App& app = *program.add_subcommand("logits", "Write the logits of every position to a safetensors file");
+  CLI::App& app =
+      *program.add_subcommand("logits", "Write the logits of every position, or what steps wrote, to safetensors");
   auto arguments = std::make_shared<LogitsArguments>();
   add_plan_options(app, arguments->plan);
   CLI::Option_group& input = *app.add_option_group("Input");
@@ -69,8 +66,8 @@ void add_logits(CLI::App& program, Invocation& invocation) {
       ->type_name("TEXT");
   input.require_option(1);
   app.add_option("--out", arguments->out, "The file; its tensor `logits` is [tokens, vocabulary] float32")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
+  add_probe_options(app, arguments->probe);
   add_load_options(app, arguments->load);
   add_json(app, arguments->json);
   on_chosen(app, invocation, std::move(arguments), write_logits_of);

@@ -7,6 +7,19 @@ namespace {
 
 const std::vector<std::string> kPhases{"prefill", "decode"};
 
+void add_diff(CLI::App& plan, Invocation& invocation) {
+  CLI::App& app = *plan.add_subcommand("diff", "What an overlay changes, or how two documents differ");
+  auto arguments = std::make_shared<PlanDiffArguments>();
+  add_pair_options(app, arguments->pair);
+  app.get_option("MODEL")->description(
+      "A model, or the JSON file of a manifest, an overlay, or an answer (run --json)");
+  app.get_option("OTHER")->description("What to compare with, of the same kind, or an overlay (default: MODEL)");
+  app.add_option("--on", arguments->on, "The model that two overlays are laid over, to see what they touch")
+      ->type_name("MODEL");
+  add_json(app, arguments->json);
+  on_chosen(app, invocation, std::move(arguments), plan_diff);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program, Invocation& invocation) {
@@ -39,12 +52,12 @@ void add_plan(CLI::App& program, Invocation& invocation) {
         add_filters(app, arguments);
         add_load_options(app, arguments.load);
       });
-  add("diff", "What the overlay changes, or how another model's plan differs", plan_diff,
-      [](CLI::App& app, PlanCommandArguments& arguments) {
-        app.add_option("OTHER", arguments.other,
-                       "The model to compare with; its plan has the overlay, MODEL's has not");
+  add_diff(plan, invocation);
+  add("lint", "What is likely a mistake, in a plan or in kernel paths; status 6 if anything is", plan_lint,
+      [](CLI::App& app, PlanCommandArguments&) {
+        app.get_option("MODEL")->required(false)->description(
+            "A model; without one, the kernel paths of --registry are linted, or the one of --kernel-path");
       });
-  add("lint", "What is likely a mistake; status 6 if anything is", plan_lint, [](CLI::App&, PlanCommandArguments&) {});
   add("graph", "A picture of one phase (decode) as SVG", plan_graph, add_phase);
   add("export", "The plan as canonical JSON, whose SHA-256 is its digest", plan_export,
       [](CLI::App&, PlanCommandArguments&) {});

@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/probe_options.h"
 #include "cli/run_report.h"
 #include "kernels/cpu/probe.h"
 
@@ -22,6 +23,7 @@ namespace {
 struct RunArguments {
   PlanArguments plan;
   LoadArguments load;
+  ProbeArguments probe;
   std::optional<std::string> prompt;
   bool raw = false;
   std::string system;
@@ -117,13 +119,18 @@ int answer(Engine& engine, Conversation& conversation, TextRequest request, cons
   request.prompt = conversation.ask(prompt);
   std::function<void(std::string_view)> on_text;
   if (!arguments.json) on_text = print_model_text;
+  ProbeSession probes(engine, arguments.probe, !arguments.json);
   const TextResult result = engine.generate(request, on_text);
+  probes.save();
   const RunReport report_of_run{result, engine, request.sampler, memory_bandwidth(arguments)};
   if (arguments.json) {
-    print_json(report_of_run.to_json(conversation.prompt_text()));
+    Json out = report_of_run.to_json(conversation.prompt_text());
+    if (probes.any()) out["probes"] = probes.to_json();
+    print_json(out);
   } else {
     print("\n");
     flush_output();
+    for (const std::string& line : probes.lines()) report(line);
     if (!arguments.quiet) report(report_of_run.line());
   }
   return result.reason == runtime::StopReason::cancelled ? exit_status(ErrorCode::cancelled) : 0;
@@ -141,6 +148,8 @@ int run(const RunArguments& arguments) {
   if (!arguments.tools.empty()) options.tools = read_json_file(arguments.tools);
   const std::optional<std::string> prompt = find_prompt(arguments);
   if (!prompt && arguments.json) fail(ErrorCode::usage, "--json answers one prompt; give it, or pipe it in");
+  if (!prompt && !arguments.probe.probes.empty())
+    fail(ErrorCode::usage, "--probe looks at one prompt; give it, or pipe it in");
 
   Engine engine(arguments.plan.model,
                 {plan_options(arguments.plan), load_options(arguments.load, !arguments.quiet && !arguments.json)});
@@ -158,6 +167,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
   add_plan_options(app, arguments->plan);
   add_prompt_options(app, *arguments);
   add_sampler_options(app, *arguments);
+  add_probe_options(app, arguments->probe);
   add_load_options(app, arguments->load);
   app.add_flag("--quiet", arguments->quiet, "Only the answer and errors");
   add_json(app, arguments->json);

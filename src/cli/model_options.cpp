@@ -20,6 +20,15 @@ Json read_object(const std::string& path) {
   return value;
 }
 
+void read_overlay(const std::string& path, runtime::PlanOptions& options) {
+  const Json overlay = read_object(path);
+  for (const auto& [key, value] : overlay.items()) {
+    if (key != "session" && key != "executionPatch")
+      fail(ErrorCode::usage, "{}: \"{}\" is unknown; an overlay has session and executionPatch", path, printable(key));
+    (key == "session" ? options.session : options.execution_patch) = value;
+  }
+}
+
 }  // namespace
 
 Json read_json_file(const std::string& path) {
@@ -29,8 +38,14 @@ Json read_json_file(const std::string& path) {
 void add_plan_options(CLI::App& app, PlanArguments& arguments) {
   app.add_option("MODEL", arguments.model, "A GGUF file, a Hugging Face folder, or an artifact folder")->required();
   app.add_option("--kernel-path", arguments.kernel_path,
-                 "Rules that choose the kernels: a built-in id or a JSON file; not for artifacts, which pin theirs")
+                 "What chooses the kernels: a built-in id, an id of --registry, or a JSON file of rules or of steps; "
+                 "not for artifacts, which pin theirs")
       ->type_name("ID|FILE")
+      ->group("Plan");
+  app.add_option(
+         "--registry", arguments.registry,
+         "A folder with registry.json, kernel-ref-digests.json and kernel-paths in place of the built-in registry")
+      ->type_name("DIR")
       ->group("Plan");
   add_repeated(app, "--session", arguments.session,
                "A session setting, such as kvcache.kvDtype=f16; the value is JSON, or else a text; repeatable")
@@ -40,6 +55,15 @@ void add_plan_options(CLI::App& app, PlanArguments& arguments) {
       ->type_name("FILE")
       ->group("Plan");
   app.add_option("--overlay", arguments.overlay, "{session, executionPatch}; --session and --patch come over it")
+      ->type_name("FILE")
+      ->group("Plan");
+}
+
+void add_pair_options(CLI::App& app, PairArguments& arguments) {
+  add_plan_options(app, arguments.plan);
+  app.add_option("OTHER", arguments.other,
+                 "What to compare with (default: MODEL); the options below shape its plan, not MODEL's");
+  app.add_option("--model-overlay", arguments.model_overlay, "{session, executionPatch} of MODEL's own plan")
       ->type_name("FILE")
       ->group("Plan");
 }
@@ -76,18 +100,17 @@ void add_load_options(CLI::App& app, LoadArguments& arguments) {
       ->group("Execution");
 }
 
+runtime::PlanOptions model_options(const PairArguments& arguments) {
+  runtime::PlanOptions options;
+  if (!arguments.model_overlay.empty()) read_overlay(arguments.model_overlay, options);
+  return options;
+}
+
 runtime::PlanOptions plan_options(const PlanArguments& arguments) {
   runtime::PlanOptions options;
   options.kernel_path = arguments.kernel_path;
-  if (!arguments.overlay.empty()) {
-    const Json overlay = read_object(arguments.overlay);
-    for (const auto& [key, value] : overlay.items()) {
-      if (key != "session" && key != "executionPatch")
-        fail(ErrorCode::usage, "{}: \"{}\" is unknown; an overlay has session and executionPatch", arguments.overlay,
-             printable(key));
-      (key == "session" ? options.session : options.execution_patch) = value;
-    }
-  }
+  options.registry = arguments.registry;
+  if (!arguments.overlay.empty()) read_overlay(arguments.overlay, options);
   for (const std::string& setting : arguments.session) plan::apply_setting(options.session, setting);
   if (!arguments.patch.empty())
     options.execution_patch = plan::join_patches(options.execution_patch, read_object(arguments.patch));

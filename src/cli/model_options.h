@@ -16,9 +16,19 @@ namespace candor::cli {
 struct PlanArguments {
   std::string model;
   std::string kernel_path;
+  std::string registry;
   std::vector<std::string> session;  ///< "key=value"
   std::string patch;                 ///< file of an executionPatch
   std::string overlay;               ///< file of {session, executionPatch}
+};
+
+/// Two plans: MODEL's as it is or with an overlay of its own, and OTHER's, or MODEL's again, with the PlanArguments'.
+struct PairArguments {
+  PlanArguments plan;
+  std::string other;          ///< empty: MODEL
+  std::string model_overlay;  ///< file of MODEL's {session, executionPatch}
+
+  [[nodiscard]] const std::string& other_model() const { return other.empty() ? plan.model : other; }
 };
 
 struct LoadArguments {
@@ -30,6 +40,8 @@ struct LoadArguments {
 
 /// The positional MODEL and what shapes its plan.
 void add_plan_options(CLI::App& app, PlanArguments& arguments);
+/// MODEL, OTHER and what shapes their plans.
+void add_pair_options(CLI::App& app, PairArguments& arguments);
 void add_load_options(CLI::App& app, LoadArguments& arguments);
 
 /// --threads alone, for what computes but runs no plan.
@@ -40,6 +52,8 @@ void add_quant(CLI::App& app, std::string& quant);
 /// The overlay file comes first, then the --session settings over it in their order; a patch file's entries follow the
 /// overlay's.
 [[nodiscard]] runtime::PlanOptions plan_options(const PlanArguments& arguments);
+/// Those of MODEL's own plan.
+[[nodiscard]] runtime::PlanOptions model_options(const PairArguments& arguments);
 /// `show_progress`: a bar on standard error while weights are loaded, if that is a terminal.
 [[nodiscard]] runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_progress = true);
 

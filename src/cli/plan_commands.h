@@ -14,17 +14,22 @@ struct PlanCommandArguments {
   LoadArguments load;  ///< of `program`
   std::string phase;   ///< empty: both
   std::optional<std::int32_t> layer;
-  std::string step;   ///< of `why`
-  std::string other;  ///< of `diff`; empty: the same model
+  std::string step;  ///< of `why`
+  bool json = false;
+};
+
+struct PlanDiffArguments {
+  PairArguments pair;
+  std::string on;  ///< the model that two overlays are laid over; empty: none
   bool json = false;
 };
 
 int plan_show(const PlanCommandArguments& arguments);
 int plan_why(const PlanCommandArguments& arguments);
 int plan_program(const PlanCommandArguments& arguments);
-int plan_diff(const PlanCommandArguments& arguments);
 int plan_lint(const PlanCommandArguments& arguments);
 int plan_graph(const PlanCommandArguments& arguments);
 int plan_export(const PlanCommandArguments& arguments);
+int plan_diff(const PlanDiffArguments& arguments);
 
 }  // namespace candor::cli

@@ -39,13 +39,18 @@ void print_memory(const Program& program) {
   Table table({"memory", ">size", ""});
   table.add({"weights, packed", format_bytes(program.packed_bytes()), "in the layouts that kernels read"});
   table.add({"weights, mapped", format_bytes(program.mapped_bytes()), "read in the model's files"});
-  table.add(
-      {"KV cache", format_bytes(program.kv_bytes()),
-       fmt::format("{} layers, {} pages of {} positions", program.kv.size(), limits.pages, limits.page_positions)});
+  table.add({"KV cache", format_bytes(program.kv_bytes()),
+             fmt::format("{}: {} layers, {} pages of {} positions{}", to_string(limits.layout), program.kv.size(),
+                         limits.pages, limits.page_positions,
+                         limits.window == 0 ? "" : fmt::format(", the last {} kept", limits.window))});
   table.add({"buffers", format_bytes(program.arena_bytes),
              fmt::format("{} rows, {} sequences", limits.rows, limits.sequences)});
   table.add({"scratch", format_bytes(program.scratch_bytes), ""});
   table.print();
+  const DecodeLoop& loop = program.decode_loop;
+  print(fmt::format("\ndecode loop: batches of {}, stop tokens seen {}, tokens read back every {}\n", loop.batch_size,
+                    loop.stop_check_per_token ? "at once" : "at read-backs",
+                    loop.readback_interval == 1 ? "batch" : fmt::format("{} batches", loop.readback_interval)));
 }
 
 void print_phase(const Program& program, Phase which, const std::optional<std::int32_t>& layer) {

@@ -83,13 +83,13 @@ std::string layer_ranges(const ResolvedStep& step) {
   return out.empty() ? "none" : out;
 }
 
-const kernels::KernelVariant* variant_of(const ResolvedStep& step) {
-  return kernels::builtin_registry().find(step.kernel, step.entry);
+const kernels::KernelVariant* variant_of(const ResolvedStep& step, const CompiledModel& model) {
+  return model.registry->find(step.kernel, step.entry);
 }
 
 /// "q, k, v → attention": the slots read and the one written.
 std::string slots_of(const ResolvedStep& step, const CompiledModel& model) {
-  const kernels::KernelVariant* variant = variant_of(step);
+  const kernels::KernelVariant* variant = variant_of(step, model);
   const auto operation =
       variant == nullptr ? model.flow.operations.end() : model.flow.operations.find(variant->operation);
   std::vector<std::string> read;
@@ -175,7 +175,7 @@ void print_kv(const CompiledModel& model) {
 
 Json step_json(const Row& row, const CompiledModel& model, std::optional<std::int32_t> layer) {
   const ResolvedStep& step = *row.step;
-  const kernels::KernelVariant* variant = variant_of(step);
+  const kernels::KernelVariant* variant = variant_of(step, model);
   Json out{{"id", step.id},
            {"phase", row.phase},
            {"section", step.section},

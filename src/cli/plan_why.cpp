@@ -28,11 +28,12 @@ bool same(const plan::StepExplanation& a, const plan::StepExplanation& b) {
   return a.to_json()["fields"] == b.to_json()["fields"];
 }
 
-void print_step(const plan::StepExplanation& explanation, std::string_view phases) {
+void print_step(const plan::StepExplanation& explanation, std::string_view phases,
+                const kernels::KernelRegistry& registry) {
   const plan::ResolvedStep& step = *explanation.step;
   print(fmt::format("{}  {} in {}\n", bold(step.id), step.op, phases));
   if (step.kernel.empty()) return;
-  const auto digest = kernels::builtin_registry().digest(step.kernel, step.entry);
+  const auto digest = registry.digest(step.kernel, step.entry);
   print(fmt::format("kernel {}#{}, pinned to sha256:{}, the digest of its source in this build\n", step.kernel,
                     step.entry, digest.value_or("")));
 }
@@ -55,8 +56,7 @@ int plan_why(const PlanCommandArguments& arguments) {
   const runtime::CompiledModel model = runtime::compile_model(arguments.plan.model, plan_options(arguments.plan));
   auto [name, field] = split_field(arguments.step);
   const std::string id = plan::find_step(model.plan, name);
-  auto explanations =
-      plan::explain_step({model.plan, model.manifest["inference"], model.overlay, kernels::builtin_registry()}, id);
+  auto explanations = plan::explain_step({model.plan, model.manifest["inference"], model.overlay, *model.registry}, id);
   for (plan::StepExplanation& explanation : explanations)
     if (!field.empty()) std::erase_if(explanation.fields, [&](const auto& each) { return each.field != field; });
   if (!field.empty() && explanations.front().fields.empty())
@@ -68,14 +68,14 @@ int plan_why(const PlanCommandArguments& arguments) {
     return 0;
   }
   if (explanations.size() == 2 && same(explanations[0], explanations[1])) {
-    print_step(explanations[0], "prefill and decode");
+    print_step(explanations[0], "prefill and decode", *model.registry);
     print_fields(explanations[0]);
     return 0;
   }
   bool first = true;
   for (const plan::StepExplanation& explanation : explanations) {
     if (!std::exchange(first, false)) print("\n");
-    print_step(explanation, explanation.phase);
+    print_step(explanation, explanation.phase, *model.registry);
     print_fields(explanation);
   }
   return 0;

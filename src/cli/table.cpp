@@ -28,14 +28,20 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-void Table::print() const {
+std::vector<std::string> Table::lines() const {
   std::vector<std::size_t> widths(headings_.size());
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
   for (std::size_t i = 0; i < widths.size(); ++i)
     if (widths[i] > 0) widths[i] = std::max(widths[i], width(headings_[i]));
-  cli::print(bold(line(headings_, widths)) + "\n");
-  for (const auto& row : rows_) cli::print(line(row, widths) + "\n");
+  std::vector<std::string> out{line(headings_, widths)};
+  for (const auto& row : rows_) out.push_back(line(row, widths));
+  return out;
+}
+
+void Table::print() const {
+  bool heading = true;
+  for (const std::string& text : lines()) cli::print((std::exchange(heading, false) ? bold(text) : text) + "\n");
 }
 
 std::string Table::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const {

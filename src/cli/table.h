@@ -14,7 +14,9 @@ class Table {
 
   void add(std::vector<std::string> row);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
-  /// Columns in which every row is empty are left out.
+  /// The headings' line and one for each row. Columns in which every row is empty are left out.
+  [[nodiscard]] std::vector<std::string> lines() const;
+  /// Writes lines() to standard output.
   void print() const;
 
  private:

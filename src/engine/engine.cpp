@@ -95,9 +95,8 @@ TextResult Engine::generate(const TextRequest& request, const std::function<void
   generation.max_tokens = request.max_tokens;
   if (!request.ignore_stop_tokens) generation.stop_tokens = model_->compiled().stop_tokens;
   generation.cancelled = request.cancelled;
-  const auto loop = runtime::decode_loop_settings(model_->compiled().plan.session);
   try {
-    runtime::GenerationResult generated = runtime::generate(*session_, sequence, generation, loop, on_token);
+    runtime::GenerationResult generated = runtime::generate(*session_, sequence, generation, on_token);
     if (!stops.stopped()) {
       emit(stops.push(decoder.finish()));
       emit(stops.finish());

@@ -11,11 +11,12 @@
 namespace candor::plan {
 
 struct Change {
-  std::string where;    ///< "session", "policies", "prefill", "decode"
+  std::string where;    ///< "session", "policies", "prefill", "decode"; others for others' documents
   std::string subject;  ///< a session path, a policy, or a step's id
-  std::string field;    ///< of a step: "precision.mathDtype", "constants.eps"; empty for a step added, removed or moved
+  std::string field;    ///< of a step: "precision.mathDtype", "constants.eps"; empty for a step added or removed
   std::string before;   ///< JSON text; empty where there was nothing
   std::string after;
+  std::vector<std::string> touches = {};  ///< ids of the steps that read what changed, where that is not said by them
 
   [[nodiscard]] Json to_json() const;
 };
@@ -23,6 +24,10 @@ struct Change {
 /// Changes from `a` to `b`: session and policies first, then the steps of prefill and decode in order. Steps are
 /// matched by id.
 [[nodiscard]] std::vector<Change> diff(const ExecutionPlan& a, const ExecutionPlan& b);
+
+/// Changes of two manifests as they are written, also of such as do not compile: steps are matched by id, kernel
+/// profiles by the id of their kernelRef.
+[[nodiscard]] std::vector<Change> diff_manifests(const Json& a, const Json& b);
 
 /// Leaf by leaf differences of two JSON values, as changes of `where`. Arrays are compared whole.
 [[nodiscard]] std::vector<Change> diff_json(const std::string& where, const Json& a, const Json& b);

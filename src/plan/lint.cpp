@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/js_value.h"
+#include "kernels/kernel_path.h"
+#include "kernels/kernel_path_registry.h"
 #include "kernels/kernel_ref.h"
 #include "kernels/registry.h"
 #include "plan/dataflow.h"
 #include "plan/execution_plan.h"
+#include "plan/generate.h"
 #include "plan/schema.h"
 
 namespace candor::plan {
@@ -31,6 +36,8 @@ std::vector<js::Value> list(js::Value object, std::string_view key) {
   return out;
 }
 
+constexpr std::array<std::string_view, 3> kPhaseWords{"prefill", "decode", "both"};
+
 std::string ref_key(js::Value ref) {
   return text(ref, "id") + "@" + text(ref, "version") + " " + text(ref, "digest");
 }
@@ -42,6 +49,7 @@ class Linter {
 
   std::vector<Finding> run() {
     lint_session();
+    lint_settings();
     lint_spelling();
     lint_pins();
     lint_layers();
@@ -66,7 +74,7 @@ class Linter {
     const js::Value overlay = js::get(&input_.overlay, "session");
     const js::Value pinned = js::at_path(manifest, {"compute", "defaults"});
     const js::Value asked = js::at_path(overlay, {"compute", "defaults"});
-    for (const std::string_view key : {"activationDtype", "mathDtype", "accumDtype", "outputDtype"}) {
+    for (const std::string_view key : kDtypeKeys) {
       if (js::nullish(js::get(pinned, key)) || !js::get(asked, key)) continue;
       add("stripped-dtype", fmt::format("sessionDefaults.compute.defaults.{}", key),
           fmt::format(
@@ -82,22 +90,36 @@ class Linter {
     }
   }
 
-  /// The inline kernel path compares phase and section as they are written.
+  /// The inline kernel path compares phase and section as they are written, the compiler without blanks and, for the
+  /// phase, without regard to case.
   void lint_spelling() {
     for (const js::Value step : steps_) {
-      const std::string phase = text(step, "phase");
-      if (phase != "prefill" && phase != "decode" && phase != "both")
-        add("raw-phase", text(step, "id"),
-            fmt::format("phase is written \"{}\", so the step is missing from the inline kernel path",
-                        printable(phase)),
-            "write prefill, decode or both");
-      const std::string section = text(step, "section");
-      if (std::find(kSections.begin(), kSections.end(), section) == kSections.end())
-        add("raw-section", text(step, "id"),
-            fmt::format("section is written \"{}\", so the step is missing from the inline kernel path",
-                        printable(section)),
-            "write preLayer, layer, postLayer or sampling");
+      lint_word(step, "phase", "raw-phase", kPhaseWords, js::to_lower(js::trimmed_text(js::get(step, "phase"))));
+      lint_word(step, "section", "raw-section", kSections, js::trimmed_text(js::get(step, "section")));
     }
+  }
+
+  /// A word that the compiler reads as one of `words` but that is written otherwise.
+  void lint_word(js::Value step, const char* key, const char* code, std::span<const std::string_view> words,
+                 const std::string& meant) {
+    if (std::find(words.begin(), words.end(), meant) == words.end() || text(step, key) == meant) return;
+    add(code, text(step, "id"),
+        fmt::format("{} is written \"{}\", so the step is missing from the inline kernel path", key,
+                    printable(text(step, key))),
+        fmt::format("write {}", meant));
+  }
+
+  /// Settings of the manifest's KV cache that its layout has no use for.
+  void lint_settings() {
+    const js::Value cache = js::at_path(&input_.inference, {"sessionDefaults", "kvcache"});
+    const std::string layout = js::nullish(js::get(cache, "layout")) ? "contiguous" : text(cache, "layout");
+    const auto idle = [&](std::string_view key, std::string_view remedy) {
+      if (js::nullish(js::get(cache, key))) return;
+      add("idle-setting", fmt::format("sessionDefaults.kvcache.{}", key),
+          fmt::format("layout {} has no use for it", printable(layout)), std::string(remedy));
+    };
+    if (layout == "contiguous") idle("pageSize", "remove it, or set layout to paged or sliding");
+    if (layout != "sliding") idle("windowSize", "remove it, or set layout to sliding");
   }
 
   void lint_pins() {
@@ -210,14 +232,87 @@ class Linter {
   std::vector<Finding> findings_;
 };
 
-/// Entries of the same file that the registry has, for the remedy.
-std::string entries_of(const kernels::KernelRegistry& registry, const std::string& kernel) {
+/// Entries of the same file that the registry has.
+std::vector<std::string> entries_of(const kernels::KernelRegistry& registry, const std::string& kernel) {
   std::vector<std::string> entries;
   for (const auto& operation : registry.operations())
     for (const auto& variant : operation.variants)
       if (variant.file == kernel && std::find(entries.begin(), entries.end(), variant.entry) == entries.end())
         entries.push_back(variant.entry);
-  return fmt::format("{}", fmt::join(entries, ", "));
+  return entries;
+}
+
+bool is_pinnable(const Json& step, const kernels::KernelRegistry& registry) {
+  return registry.digest(text(&step, "kernel"), kernels::entry_name(js::get(&step, "entry"))).has_value();
+}
+
+/// Calls `visit(where, list)` with each list of steps of a kernel path: "decode.steps", "postLayer", …
+template <typename Visit>
+void visit_lists(Json& path, const Visit& visit) {
+  for (const char* name : {"preLayer", "postLayer", "sampling"})
+    if (path.contains(name) && path[name].is_array()) visit(std::string(name), path[name]);
+  for (const char* phase : {"decode", "prefill"})
+    if (path.contains(phase) && path[phase].is_object() && path[phase].contains("steps") &&
+        path[phase]["steps"].is_array())
+      visit(fmt::format("{}.steps", phase), path[phase]["steps"]);
+}
+
+/// Generates and compiles; the report's counts or its refusal say what came of it.
+std::optional<Json> try_path(const Json& path, const kernels::KernelPathRegistry& paths,
+                             const kernels::KernelRegistry& registry, std::int64_t layers, KernelPathReport& report) {
+  try {
+    std::optional<Json> inference = build_execution_from_kernel_path(&path, paths, registry);
+    if (!inference) {
+      report.refusal = "the path lists no steps";
+      return std::nullopt;
+    }
+    const auto plan = compile({.manifest_inference = *inference, .layers = layers, .registry = &registry});
+    report.steps = (*inference)["execution"]["steps"].size();
+    report.prefill = plan->prefill.size();
+    report.decode = plan->decode.size();
+    return inference;
+  } catch (const Error& error) {
+    report.refusal = error.what();
+    return std::nullopt;
+  }
+}
+
+/// A finding for each step that cannot be pinned. Leaving those steps out is tried, so that the remedy is known to
+/// work.
+void lint_unpinnable(const Json& path, const kernels::KernelPathRegistry& paths,
+                     const kernels::KernelRegistry& registry, std::int64_t layers, KernelPathReport& report) {
+  Json without = path;
+  std::vector<Finding> findings;
+  visit_lists(without, [&](const std::string& where, Json& steps) {
+    Json kept = Json::array();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Json& step = steps[i];
+      if (!step.is_object() || !js::is_string(js::get(&step, "op")) || is_pinnable(step, registry)) {
+        kept.push_back(step);
+        continue;
+      }
+      const std::string kernel = text(&step, "kernel");
+      const auto entries = entries_of(registry, kernel);
+      findings.push_back({"unpinned-kernel", fmt::format("{}[{}] {}", where, i, printable(text(&step, "op"))),
+                          fmt::format("kernel \"{}#{}\" has no content digest, so no manifest can pin it",
+                                      printable(kernel), printable(kernels::entry_name(js::get(&step, "entry")))),
+                          entries.empty()
+                              ? "name a kernel file of the registry"
+                              : fmt::format("name an entry that the registry has in this file ({}), or add this one to "
+                                            "the registry with its digest",
+                                            fmt::join(entries, ", "))});
+    }
+    steps = std::move(kept);
+  });
+  if (findings.empty()) return;
+  KernelPathReport mended;
+  if (try_path(without, paths, registry, layers, mended))
+    for (Finding& finding : findings)
+      finding.remedy += fmt::format(
+          "; or leave the step out, which an earlier kernel must then do: tried, and the path gives {} steps and "
+          "compiles",
+          mended.steps);
+  for (Finding& finding : findings) report.findings.push_back(std::move(finding));
 }
 
 }  // namespace
@@ -230,31 +325,28 @@ std::vector<Finding> lint(const LintInput& input) {
   return Linter(input).run();
 }
 
-std::vector<Finding> lint_kernel_path(const Json& path, const kernels::KernelRegistry& registry) {
-  std::vector<Finding> findings;
-  const auto check = [&](const std::string& where, js::Value step) {
-    const std::string kernel = text(step, "kernel");
-    const std::string entry = kernels::entry_name(js::get(step, "entry"));
-    if (registry.digest(kernel, entry)) return;
-    const std::string known = entries_of(registry, kernel);
-    findings.push_back({"unpinned-kernel", where,
-                        fmt::format("step {} names \"{}#{}\", which has no content digest, so no manifest can be made",
-                                    text(step, "op"), printable(kernel), printable(entry)),
-                        known.empty()
-                            ? "name a kernel file of the registry"
-                            : fmt::format("use an entry that the registry has in this file ({}), or remove the "
-                                          "step and state its effect as a constant",
-                                          known)});
-  };
-  for (const std::string_view list_name : {"preLayer", "postLayer", "sampling"}) {
-    const auto steps = list(&path, list_name);
-    for (std::size_t i = 0; i < steps.size(); ++i) check(fmt::format("{}[{}]", list_name, i), steps[i]);
-  }
-  for (const std::string_view phase : {"decode", "prefill"}) {
-    const auto steps = list(js::get(&path, phase), "steps");
-    for (std::size_t i = 0; i < steps.size(); ++i) check(fmt::format("{}.steps[{}]", phase, i), steps[i]);
-  }
-  return findings;
+Json KernelPathReport::to_json() const {
+  Json list = Json::array();
+  for (const Finding& finding : findings) list.push_back(finding.to_json());
+  return {{"refused", refusal.empty() ? Json() : Json(refusal)},
+          {"steps", steps},
+          {"prefill", prefill},
+          {"decode", decode},
+          {"findings", std::move(list)}};
+}
+
+KernelPathReport lint_kernel_path(const Json& path, const kernels::KernelPathRegistry& paths,
+                                  const kernels::KernelRegistry& registry, std::int64_t layers) {
+  KernelPathReport report;
+  for (const std::string& message : kernels::validate_kernel_path(&path))
+    report.findings.push_back({"invalid-path", text(&path, "id"), message, "add what is missing"});
+  const std::optional<Json> inference = try_path(path, paths, registry, layers, report);
+  lint_unpinnable(path, paths, registry, layers, report);
+  if (!inference) return report;
+  const Json no_overlay;
+  for (Finding& finding : lint({*inference, no_overlay, layers, registry, nullptr}))
+    report.findings.push_back(std::move(finding));
+  return report;
 }
 
 }  // namespace candor::plan

@@ -3,6 +3,7 @@
 // decode steps, the last value of a phase (the sampled token, the logits), and profiles marked {"alternate": true}.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,16 +11,15 @@
 #include "base/json.h"
 
 namespace candor::kernels {
+class KernelPathRegistry;
 class KernelRegistry;
-}
+}  // namespace candor::kernels
 
 namespace candor::plan {
 
 struct Dataflow;
-struct ExecutionPlan;
-
 /// One finding. `code` is stable: stripped-dtype, raw-phase, raw-section, prefill-only-layers, lost-override,
-/// null-wipes-session, unused-profile, unread-slot, unpinned-kernel, mismatched-pin.
+/// null-wipes-session, unused-profile, unread-slot, unpinned-kernel, mismatched-pin, idle-setting.
 struct Finding {
   std::string code;
   std::string subject;  ///< a step's id, a profile, a session path
@@ -34,15 +34,25 @@ struct LintInput {
   const Json& overlay;    ///< {session, executionPatch}, or null
   std::int64_t layers = 0;
   const kernels::KernelRegistry& registry;
-  const ExecutionPlan* plan = nullptr;  ///< null where it does not compile
-  const Dataflow* flow = nullptr;       ///< null where the data flow is refused
+  const Dataflow* flow = nullptr;  ///< null where the plan or its data flow is refused
 };
 
 /// All findings, in the order of the manifest. Never throws for what a manifest holds.
 [[nodiscard]] std::vector<Finding> lint(const LintInput& input);
 
-/// Findings about a kernel path in the original's step-list form: steps whose kernel cannot be pinned, with the entries
-/// of the same file that can.
-[[nodiscard]] std::vector<Finding> lint_kernel_path(const Json& path, const kernels::KernelRegistry& registry);
+/// A kernel path in step-list form (kernels/kernel_path.h), seen before any manifest is made of it.
+struct KernelPathReport {
+  std::string refusal;  ///< why no manifest or plan can be made of it: the generator's or compiler's message; or empty
+  std::size_t steps = 0;                ///< of the manifest
+  std::size_t prefill = 0, decode = 0;  ///< resolved steps of the plan
+  std::vector<Finding> findings;
+
+  [[nodiscard]] Json to_json() const;
+};
+
+/// Validates the path, generates a manifest's execution from it, compiles that for `layers` layers, and lints it.
+/// Codes beside lint()'s: invalid-path. For steps whose kernel has no digest the remedy says what was tried and works.
+[[nodiscard]] KernelPathReport lint_kernel_path(const Json& path, const kernels::KernelPathRegistry& paths,
+                                                const kernels::KernelRegistry& registry, std::int64_t layers);
 
 }  // namespace candor::plan

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -67,6 +68,8 @@ class Binder {
     program_.backend = std::string(input_.backend.name());
     program_.plan_digest = input_.plan_digest;
     program_.limits = input_.limits;
+    program_.decode_loop = input_.decode_loop;
+    check_features();
     for (const plan::KvState& state : input_.flow.kv)
       program_.kv.push_back({state.layer, state.kv_heads, state.head_dim, state.window, state.encoding, 0});
     bind_phase(Phase::prefill, input_.flow.prefill);
@@ -75,6 +78,23 @@ class Binder {
   }
 
  private:
+  /// Every step's kernel may require features of the device (registry, `requires`).
+  void check_features() const {
+    std::vector<std::string> offending;
+    std::set<std::string> reported;
+    for (const plan::PhaseFlow* flow : {&input_.flow.prefill, &input_.flow.decode})
+      for (const plan::StepInstance& step : flow->steps)
+        for (const std::string& feature : step.variant->required_features)
+          if (!input_.backend.has_feature(feature) && reported.insert(step.step->id + " " + feature).second)
+            offending.push_back(
+                fmt::format("{} ({}#{} requires {})", step.step->id, step.step->kernel, step.step->entry, feature));
+    if (!offending.empty())
+      fail(ErrorCode::device,
+           "[ExecutionV0] Inline kernelPath requires unsupported {} features. Offending steps: {}; choose kernels that "
+           "need no such feature (candor rebind --kernel-path, or executionPatch)",
+           input_.backend.name(), fmt::join(offending, ", "));
+  }
+
   void bind_phase(Phase which, const plan::PhaseFlow& flow) {
     ProgramPhase& phase = program_.phases[static_cast<std::size_t>(which)];
     for (const plan::Value& value : flow.values) phase.values.push_back(program_value(value));

@@ -18,9 +18,11 @@ struct BindInput {
   std::string plan_digest;
   ProgramLimits limits;
   std::function<const TensorInfo*(std::string_view)> find_tensor;
+  DecodeLoop decode_loop = {};
 };
 
-/// Throws Error(plan) for a kernel the backend lacks.
+/// Throws Error(plan) for a kernel the backend lacks, Error(device) for kernels that require features which the device
+/// lacks, naming every such step.
 [[nodiscard]] Program bind(const BindInput& input);
 
 /// Throws Error(resource), with every part of the sum, if the Program needs more memory than the machine has left.

@@ -1,15 +1,19 @@
 #include "runtime/compiled_model.h"
 
 #include <cmath>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/js_value.h"
 #include "base/limits.h"
-#include "kernels/kernel_ref.h"
+#include "kernels/kernel_path_registry.h"
 #include "kernels/kernel_rules.h"
 #include "kernels/registry.h"
 #include "models/description.h"
 #include "models/manifest.h"
+#include "plan/generate.h"
 #include "plan/overlay.h"
 #include "plan/pins.h"
 #include "runtime/session_settings.h"
@@ -17,15 +21,29 @@
 namespace candor::runtime {
 namespace {
 
-kernels::KernelRules kernel_rules(const PlanOptions& options) {
-  if (options.kernel_path.empty()) return kernels::builtin_kernel_rules(options.backend);
-  if (options.kernel_path.ends_with(".json"))
-    return kernels::KernelRules(parse_json(read_file(options.kernel_path, limits::json_bytes), options.kernel_path));
-  return kernels::builtin_kernel_rules(options.kernel_path);
+/// A kernel path: rules, or a list of steps in the older format.
+struct KernelPath {
+  std::optional<kernels::KernelRules> rules;
+  Json steps;
+};
+
+KernelPath parse_kernel_path(Json path) {
+  if (path.is_object() && path.contains("rules")) return {kernels::KernelRules(std::move(path)), {}};
+  return {std::nullopt, std::move(path)};
+}
+
+KernelPath find_kernel_path(const PlanOptions& options) {
+  const std::string& name = options.kernel_path;
+  if (name.empty()) return {kernels::builtin_kernel_rules(options.backend), {}};
+  if (name.ends_with(".json")) return parse_kernel_path(parse_json(read_file(name, limits::json_bytes), name));
+  const std::filesystem::path folder = std::filesystem::path(options.registry) / "kernel-paths";
+  if (options.registry.empty() || !std::filesystem::exists(folder)) return {kernels::builtin_kernel_rules(name), {}};
+  return parse_kernel_path(kernels::load_kernel_paths(folder).get(name));
 }
 
 /// Steps of one operation, by id.
-std::vector<const Json*> steps_of(const Json& inference, std::string_view operation) {
+std::vector<const Json*> steps_of(const Json& inference, std::string_view operation,
+                                  const kernels::KernelRegistry& registry) {
   std::vector<const Json*> found;
   if (!inference.contains("execution") || !inference["execution"].is_object() ||
       !inference["execution"].contains("steps") || !inference["execution"]["steps"].is_array())
@@ -34,21 +52,21 @@ std::vector<const Json*> steps_of(const Json& inference, std::string_view operat
     if (!step.is_object() || !step.contains("kernel") || !step["kernel"].is_string() || !step.contains("id")) continue;
     const std::string entry =
         step.contains("entry") && step["entry"].is_string() ? step["entry"].get<std::string>() : "main";
-    const auto* variant = kernels::builtin_registry().find(step["kernel"].get<std::string>(), entry);
+    const auto* variant = registry.find(step["kernel"].get<std::string>(), entry);
     if (variant && variant->operation == operation) found.push_back(&step);
   }
   return found;
 }
 
 /// The user's patch, followed by what the row selection asks for.
-Json execution_patch(const Json& inference, const PlanOptions& options) {
+Json execution_patch(const Json& inference, const PlanOptions& options, const kernels::KernelRegistry& registry) {
   if (options.rows == RowSelection::last) return options.execution_patch;
   Json patch = options.execution_patch.is_object() ? options.execution_patch : Json::object();
   for (const char* list : {"set", "remove"})
     if (!patch.contains(list) || !patch[list].is_array()) patch[list] = Json::array();
-  for (const Json* step : steps_of(inference, "row_slice"))
+  for (const Json* step : steps_of(inference, "row_slice", registry))
     patch["set"].push_back({{"id", (*step)["id"]}, {"constants", {{"rows", "all"}}}});
-  for (const Json* step : steps_of(inference, "sample")) patch["remove"].push_back({{"id", (*step)["id"]}});
+  for (const Json* step : steps_of(inference, "sample", registry)) patch["remove"].push_back({{"id", (*step)["id"]}});
   return patch;
 }
 
@@ -92,15 +110,30 @@ Json manifest_of(const ModelSource& source, const PlanOptions& options) {
   return generate_manifest(source, options);
 }
 
+std::shared_ptr<const kernels::KernelRegistry> registry_of(const PlanOptions& options) {
+  if (options.registry.empty()) return {std::shared_ptr<void>(), &kernels::builtin_registry()};
+  return std::make_shared<kernels::KernelRegistry>(kernels::load_registry(options.registry));
+}
+
 Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
   const models::ModelDescription description = models::describe(source);
-  const kernels::KernelRules rules = kernel_rules(options);
-  return models::make_manifest(
-      {models::source_name(source), source.tensors(), description, rules, kernels::builtin_registry()});
+  const KernelPath path = find_kernel_path(options);
+  const auto registry = registry_of(options);
+  const std::string name = models::source_name(source);
+  if (path.rules) return models::make_manifest({name, source.tensors(), description, *path.rules, *registry});
+  // The facts of the model are the family's; the execution is what the path lists.
+  Json manifest = models::make_manifest({name, source.tensors(), description,
+                                         kernels::builtin_kernel_rules(options.backend), kernels::builtin_registry()});
+  auto execution = plan::build_execution_from_kernel_path(&path.steps, {}, *registry);
+  if (!execution) fail(ErrorCode::plan, "kernel path {}: it lists no steps", options.kernel_path);
+  for (const auto& [key, value] : execution->items()) manifest["inference"][key] = value;
+  if (const js::Value id = js::get(&path.steps, "id"); js::is_string(id)) manifest["kernelPath"] = *id;
+  return manifest;
 }
 
 CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
   CompiledModel model;
+  model.registry = registry_of(options);
   model.source = ModelSource::open(path);
   model.manifest = manifest_of(model.source, options);
   const Json& inference = model.manifest["inference"];
@@ -109,11 +142,11 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   model.max_positions = architecture_number(model.manifest, "maxSeqLen", limits::context);
   model.stop_tokens = manifest_stop_tokens(model.manifest, model.vocabulary);
   model.manifest_digest = canonical_digest(model.manifest);
-  plan::check_pins(inference, kernels::builtin_registry());
+  plan::check_pins(inference, *model.registry);
 
   model.overlay = Json::object();
   if (!options.session.is_null()) model.overlay["session"] = options.session;
-  if (Json patch = execution_patch(inference, options); !patch.is_null())
+  if (Json patch = execution_patch(inference, options, *model.registry); !patch.is_null())
     model.overlay["executionPatch"] = std::move(patch);
 
   plan::check_overlay(inference, model.overlay);
@@ -121,7 +154,7 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
                                  .runtime_inference = &model.overlay,
                                  .model_id = model.manifest.value("modelId", "model"),
                                  .layers = model.layers,
-                                 .registry = &kernels::builtin_registry()});
+                                 .registry = model.registry.get()});
   if (!compiled)
     fail(ErrorCode::plan,
          "{}: the manifest has no execution steps; candor convert writes an artifact with complete ones",
@@ -129,8 +162,9 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   model.plan = *std::move(compiled);
   (void)kv_settings(model.plan.session);  // unknown keys are refused before anything is loaded
   (void)decode_loop_settings(model.plan.session);
+  check_session_overlay(model.overlay, model.plan);
   model.plan_digest = canonical_digest(model.plan.to_json());
-  model.flow = plan::check_dataflow({model.plan, model.layers, kernels::builtin_registry(),
+  model.flow = plan::check_dataflow({model.plan, model.layers, *model.registry,
                                      [&](std::string_view name) { return model.source.find(name); }});
   return model;
 }

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "formats/model_source.h"
+#include "kernels/registry.h"
 #include "plan/dataflow.h"
 #include "plan/execution_plan.h"
 
@@ -20,7 +22,10 @@ namespace candor::runtime {
 enum class RowSelection : std::uint8_t { last, all };
 
 struct PlanOptions {
-  std::string kernel_path;  ///< id of a built-in kernel path or a JSON file; empty: the backend's default
+  /// A JSON file of rules or, as the older format has it, of steps; or an id: of a built-in path, or where `registry` is
+  /// given of one in its kernel-paths. Empty: the backend's default.
+  std::string kernel_path;
+  std::string registry;  ///< folder with registry.json, kernel-ref-digests.json, kernel-paths/; empty: the built-in one
   std::string backend = "cpu";
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
@@ -29,6 +34,7 @@ struct PlanOptions {
 };
 
 struct CompiledModel {
+  std::shared_ptr<const kernels::KernelRegistry> registry;  ///< what the plan was compiled against; never null
   ModelSource source;
   Json manifest;
   Json overlay;  ///< what the compiler was given: {session, executionPatch}, keys only where present
@@ -41,6 +47,9 @@ struct CompiledModel {
   std::uint64_t max_positions = 0;
   std::vector<std::uint32_t> stop_tokens;
 };
+
+/// The registry that `options` names. Throws Error(not_found), Error(format).
+[[nodiscard]] std::shared_ptr<const kernels::KernelRegistry> registry_of(const PlanOptions& options);
 
 /// The manifest of a model: an artifact's own, or one generated from its family and a kernel path.
 [[nodiscard]] Json manifest_of(const ModelSource& source, const PlanOptions& options);

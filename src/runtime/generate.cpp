@@ -14,27 +14,28 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Decides after each token, and holds tokens back as the decode loop's settings say.
+/// Holds tokens back until the next read-back, in a ring of the size that the decode loop's settings say.
 class Delivery {
  public:
-  Delivery(const GenerationRequest& request, const DecodeLoopSettings& loop, GenerationResult& result,
+  Delivery(const GenerationRequest& request, const DecodeLoop& loop, GenerationResult& result,
            const std::function<bool(std::uint32_t)>& on_token)
-      : request_(request), loop_(loop), result_(result), on_token_(on_token) {}
+      : request_(request), loop_(loop), result_(result), on_token_(on_token) {
+    pending_.reserve(std::size_t{loop.ring_tokens} * loop.batch_size);
+  }
 
   /// True once the generation has ended.
   bool take(std::uint32_t token) {
     pending_.push_back(token);
-    const std::size_t interval = std::size_t{loop_.batch_size} * loop_.readback_interval;
-    const std::size_t due = loop_.stop_check_per_token ? 1 : interval;
     const bool full = request_.max_tokens != 0 && result_.tokens.size() + pending_.size() >= request_.max_tokens;
-    if (pending_.size() < due && !full) return false;
+    const bool stop = loop_.stop_check_per_token && is_stop(token);
+    if (pending_.size() < loop_.tokens_between_reads() && !full && !stop) return false;
     return deliver() || (full && end(StopReason::length));
   }
 
   /// Delivers what is held back; true if it ended the generation.
   bool deliver() {
     for (const std::uint32_t token : pending_) {
-      if (std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), token) != request_.stop_tokens.end()) {
+      if (is_stop(token)) {
         result_.stop_token = token;
         return end(StopReason::stop_token);
       }
@@ -52,8 +53,12 @@ class Delivery {
   }
 
  private:
+  [[nodiscard]] bool is_stop(std::uint32_t token) const {
+    return std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), token) != request_.stop_tokens.end();
+  }
+
   const GenerationRequest& request_;
-  const DecodeLoopSettings& loop_;
+  const DecodeLoop& loop_;
   GenerationResult& result_;
   const std::function<bool(std::uint32_t)>& on_token_;
   std::vector<std::uint32_t> pending_;
@@ -78,10 +83,10 @@ std::string_view to_string(StopReason reason) {
 }
 
 GenerationResult generate(Session& session, Sequence& sequence, const GenerationRequest& request,
-                          const DecodeLoopSettings& loop, const std::function<bool(std::uint32_t)>& on_token) {
+                          const std::function<bool(std::uint32_t)>& on_token) {
   GenerationResult result;
   result.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
-  Delivery delivery(request, loop, result, on_token);
+  Delivery delivery(request, session.decode_loop(), result, on_token);
   const std::size_t before = sequence.tokens.size();
   const auto started = Clock::now();
   std::uint32_t token = session.prefill(sequence, request.prompt, request.cancelled);

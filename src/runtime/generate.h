@@ -1,5 +1,5 @@
 // The decode loop: prefill a prompt, then decode until a stop token, a limit, or the caller says so. It obeys the
-// session's decodeLoop settings.
+// Program's decodeLoop settings: when stop conditions are looked at, and when tokens reach the caller.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime/session.h"
-#include "runtime/session_settings.h"
 
 namespace candor::runtime {
 
@@ -35,7 +34,6 @@ struct GenerationResult {
 
 /// Calls `on_token` with each token in order; it returns false to stop (a stop string was completed).
 [[nodiscard]] GenerationResult generate(Session& session, Sequence& sequence, const GenerationRequest& request,
-                                        const DecodeLoopSettings& loop,
                                         const std::function<bool(std::uint32_t)>& on_token);
 
 }  // namespace candor::runtime

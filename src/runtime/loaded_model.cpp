@@ -6,30 +6,45 @@
 
 #include "backends/cpu/backend.h"
 #include "base/error.h"
+#include "base/js_value.h"
 #include "base/limits.h"
 #include "runtime/binder.h"
+#include "runtime/kv_pages.h"
 #include "runtime/session_settings.h"
 
 namespace candor::runtime {
 namespace {
 
-ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& options) {
+std::uint32_t context_of(const CompiledModel& compiled, const LoadOptions& options, const KvSettings& settings) {
+  const js::Value overlaid = js::at_path(&compiled.overlay, {"session", "kvcache", "maxSeqLen"});
+  if (options.context != 0 && !js::nullish(overlaid) && options.context != settings.max_positions)
+    fail(ErrorCode::usage, "a context of {} positions is asked for, and session.kvcache.maxSeqLen={}; give one of them",
+         options.context, settings.max_positions);
+  std::uint32_t context = options.context != 0 ? options.context : settings.max_positions;
+  if (context == 0)
+    context = static_cast<std::uint32_t>(std::min<std::uint64_t>(compiled.max_positions, kDefaultContext));
+  if (context > compiled.max_positions)
+    fail(ErrorCode::resource, "a context of {} positions exceeds the model's {}", context, compiled.max_positions);
+  return context;
+}
+
+ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& options, const DecodeLoop& loop) {
   const KvSettings settings = kv_settings(compiled.plan.session);
   ProgramLimits limits;
-  limits.context = options.context != 0 ? options.context : settings.max_positions;
-  if (limits.context == 0)
-    limits.context = static_cast<std::uint32_t>(std::min<std::uint64_t>(compiled.max_positions, kDefaultContext));
-  if (limits.context > compiled.max_positions)
-    fail(ErrorCode::resource, "a context of {} positions exceeds the model's {}", limits.context,
-         compiled.max_positions);
+  limits.context = context_of(compiled, options, settings);
   limits.rows = std::max(1u, std::min(options.prefill_rows, limits.context));
   limits.rows = std::max(limits.rows, options.sequences);
   limits.sequences = std::max(1u, options.sequences);
+  limits.layout = settings.layout;
   // Contiguous layout is one page a sequence; kernels walk a page in blocks.
-  limits.page_positions = settings.layout == KvLayout::paged
-                              ? settings.page_positions
-                              : (limits.context + kPageGranularity - 1) / kPageGranularity * kPageGranularity;
-  limits.pages = limits.sequences * ((limits.context + limits.page_positions - 1) / limits.page_positions);
+  limits.page_positions = settings.layout == CacheLayout::contiguous
+                              ? (limits.context + kPageGranularity - 1) / kPageGranularity * kPageGranularity
+                              : settings.page_positions;
+  if (settings.layout == CacheLayout::sliding) {
+    limits.window = sliding_window(settings, compiled.flow);
+    limits.overrun = loop.tokens_between_reads();
+  }
+  limits.pages = limits.sequences * KvPages::pages_a_sequence(limits);
   return limits;
 }
 
@@ -41,8 +56,9 @@ std::unique_ptr<Backend> make_backend(const std::string& name, const LoadOptions
 }
 
 Program bind_model(const CompiledModel& compiled, const Backend& backend, const LoadOptions& options) {
-  return bind({compiled.flow, backend, compiled.plan_digest, program_limits(compiled, options),
-               [&](std::string_view name) { return compiled.source.find(name); }});
+  const DecodeLoop loop = decode_loop_settings(compiled.plan.session);
+  return bind({compiled.flow, backend, compiled.plan_digest, program_limits(compiled, options, loop),
+               [&](std::string_view name) { return compiled.source.find(name); }, loop});
 }
 
 LoadedModel::LoadedModel(CompiledModel compiled, const LoadOptions& options)

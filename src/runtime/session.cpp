@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -17,8 +18,7 @@ const Instruction* last_of(const ProgramPhase& phase, std::string_view operation
 
 }  // namespace
 
-Session::Session(LoadedModel& model)
-    : model_(model), pages_(model.program().limits.pages, model.program().limits.page_positions) {}
+Session::Session(LoadedModel& model) : model_(model), pages_(model.program().limits) {}
 
 void Session::check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const {
   if (tokens.empty()) fail(ErrorCode::usage, "there are no tokens to compute; give a prompt");
@@ -34,14 +34,15 @@ void Session::check_fits(const Sequence& sequence, std::span<const std::uint32_t
 }
 
 void Session::append(Sequence& sequence, std::span<const std::uint32_t> tokens) {
+  const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
   sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
-  pages_.grow(sequence.pages, static_cast<std::uint32_t>(sequence.tokens.size()));
+  pages_.grow(sequence.pages, first, static_cast<std::uint32_t>(sequence.tokens.size()));
 }
 
 void Session::truncate(Sequence& sequence, std::uint32_t tokens) {
   if (tokens >= sequence.tokens.size()) return;
-  sequence.tokens.resize(tokens);
   pages_.shrink(sequence.pages, tokens);
+  sequence.tokens.resize(tokens);
 }
 
 void Session::run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
@@ -58,28 +59,44 @@ std::vector<std::uint32_t> Session::sampled(Phase phase, std::size_t sequences) 
     if (token == kNoToken)
       fail(ErrorCode::plan,
            "{} step \"{}\": the logits are not finite, so no token can be sampled; candor run --probe "
-           "finds the first step with such values",
+           "all finds the first step with such values",
            to_string(phase), sample->step);
   return tokens;
 }
 
-std::uint32_t Session::prefill(Sequence& sequence, std::span<const std::uint32_t> tokens,
-                               const std::function<bool()>& cancelled) {
+void Session::compute(Sequence& sequence, std::span<const std::uint32_t> tokens, Phase phase, const AfterRun& after) {
   check_fits(sequence, tokens);
+  if (model_.program().phase(phase).instructions.empty())
+    fail(ErrorCode::plan, "the plan has no {} steps", to_string(phase));
   std::vector<std::uint32_t> positions;
-  const std::size_t chunk_rows = model_.program().limits.rows;
+  const std::size_t most = phase == Phase::decode ? 1 : model_.program().limits.rows;
   for (std::size_t done = 0; done < tokens.size();) {
-    if (cancelled && cancelled()) fail(ErrorCode::cancelled, "stopped while reading the prompt");
-    const auto chunk = tokens.subspan(done, std::min(chunk_rows, tokens.size() - done));
+    const auto chunk = tokens.subspan(done, std::min(most, tokens.size() - done));
     const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
     append(sequence, chunk);
     positions.resize(chunk.size());
-    for (std::size_t i = 0; i < chunk.size(); ++i) positions[i] = first + static_cast<std::uint32_t>(i);
-    const Segment segment{
-        0, static_cast<std::uint32_t>(chunk.size()), first, sequence.pages.data(), &sequence.sampler, sequence.tokens};
-    run(Phase::prefill, {&segment, 1}, chunk, positions);
+    std::iota(positions.begin(), positions.end(), first);
+    const Segment segment{0,
+                          static_cast<std::uint32_t>(chunk.size()),
+                          first,
+                          sequence.pages.pages.data(),
+                          &sequence.sampler,
+                          sequence.tokens};
+    run(phase, {&segment, 1}, chunk, positions);
+    if (after) after(done, chunk.size());
     done += chunk.size();
   }
+}
+
+std::uint32_t Session::prefill(Sequence& sequence, std::span<const std::uint32_t> tokens,
+                               const std::function<bool()>& cancelled) {
+  const auto stop_if_asked = [&] {
+    if (cancelled && cancelled()) fail(ErrorCode::cancelled, "stopped while reading the prompt");
+  };
+  stop_if_asked();
+  compute(sequence, tokens, Phase::prefill, [&](std::size_t first, std::size_t count) {
+    if (first + count < tokens.size()) stop_if_asked();
+  });
   return sampled(Phase::prefill, 1).front();
 }
 
@@ -92,15 +109,14 @@ std::vector<std::uint32_t> Session::decode(std::span<Sequence* const> sequences,
     const auto position = static_cast<std::uint32_t>(sequences[i]->tokens.size());
     append(*sequences[i], tokens.subspan(i, 1));
     positions.push_back(position);
-    segments.push_back({static_cast<std::uint32_t>(i), 1, position, sequences[i]->pages.data(), &sequences[i]->sampler,
-                        sequences[i]->tokens});
+    segments.push_back({static_cast<std::uint32_t>(i), 1, position, sequences[i]->pages.pages.data(),
+                        &sequences[i]->sampler, sequences[i]->tokens});
   }
   run(Phase::decode, segments, tokens, positions);
   return sampled(Phase::decode, sequences.size());
 }
 
 void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows) {
-  check_fits(sequence, tokens);
   const ProgramPhase& phase = model_.program().phase(Phase::prefill);
   if (phase.instructions.empty()) fail(ErrorCode::plan, "the plan has no prefill steps");
   const Instruction& head = phase.instructions.back();
@@ -109,23 +125,12 @@ void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, 
     fail(ErrorCode::plan, "step \"{}\" ends the plan with {} columns of {}; logits are {} of f32", head.step,
          value.cols, to_string(value.encoding), model_.compiled().vocabulary);
   std::vector<float> out;
-  std::vector<std::uint32_t> positions;
-  const std::size_t chunk_rows = model_.program().limits.rows;
-  for (std::size_t done = 0; done < tokens.size();) {
-    const auto chunk = tokens.subspan(done, std::min(chunk_rows, tokens.size() - done));
-    const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
-    append(sequence, chunk);
-    positions.resize(chunk.size());
-    for (std::size_t i = 0; i < chunk.size(); ++i) positions[i] = first + static_cast<std::uint32_t>(i);
-    const Segment segment{
-        0, static_cast<std::uint32_t>(chunk.size()), first, sequence.pages.data(), &sequence.sampler, sequence.tokens};
-    run(Phase::prefill, {&segment, 1}, chunk, positions);
+  compute(sequence, tokens, Phase::prefill, [&](std::size_t first, std::size_t) {
     const std::uint32_t count = model_.backend().value_rows(Phase::prefill, head.result);
     out.resize(std::size_t{count} * value.cols);
     model_.backend().read_value(Phase::prefill, head.result, std::as_writable_bytes(std::span(out)));
-    rows(static_cast<std::uint32_t>(done), out, count);
-    done += chunk.size();
-  }
+    rows(static_cast<std::uint32_t>(first), out, count);
+  });
 }
 
 std::uint64_t Session::bytes_per_token(std::uint32_t depth) const {

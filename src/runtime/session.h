@@ -17,7 +17,7 @@ namespace candor::runtime {
 /// One sequence: its tokens so far, all of which have been computed.
 struct Sequence {
   std::vector<std::uint32_t> tokens;
-  std::vector<std::uint32_t> pages;
+  PageTable pages;
   SamplerParameters sampler;
 };
 
@@ -36,6 +36,11 @@ class Session {
   [[nodiscard]] std::vector<std::uint32_t> decode(std::span<Sequence* const> sequences,
                                                   std::span<const std::uint32_t> tokens);
 
+  /// Appends `tokens` and computes them in one phase: prefill in chunks, decode token by token. What was sampled, if
+  /// anything, is not read. `after`, if given, is called after each run with the first of its tokens and their number.
+  using AfterRun = std::function<void(std::size_t first, std::size_t count)>;
+  void compute(Sequence& sequence, std::span<const std::uint32_t> tokens, Phase phase, const AfterRun& after = {});
+
   /// Appends `tokens` and calls `rows` after each chunk with the logits of its rows, [rows, vocabulary] float32. The
   /// plan must have been compiled with RowSelection::all.
   using LogitRows = std::function<void(std::uint32_t first_row, std::span<const float> logits, std::uint32_t rows)>;
@@ -48,6 +53,7 @@ class Session {
   void truncate(Sequence& sequence, std::uint32_t tokens);
 
   [[nodiscard]] std::uint32_t context() const { return model_.context(); }
+  [[nodiscard]] const DecodeLoop& decode_loop() const { return model_.program().decode_loop; }
 
   /// Bytes of weights and KV cache that decoding one token at this depth reads.
   [[nodiscard]] std::uint64_t bytes_per_token(std::uint32_t depth) const;

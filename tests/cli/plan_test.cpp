@@ -1,4 +1,5 @@
 // candor plan, kernels and rebind: what they say is what the plan holds, and a pin that does not hold is refused.
+#include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
@@ -96,11 +97,184 @@ TEST_F(Plan, ProgramKnowsItsMemory) {
   EXPECT_EQ(run_program({"plan", "program", kLlama}).status, 0);
 }
 
-TEST_F(Plan, DiffShowsWhatAnOverlayChanges) {
+TEST_F(Plan, DiffOfACacheDtypeNamesPlanProgramAndMemoryAndNothingElse) {
   const Json same = json_of(run_program({"plan", "diff", kLlama, "--json"}));
   EXPECT_TRUE(same["changes"].empty());
+  EXPECT_EQ(same["before"], same["after"]);
   const Json changed = json_of(run_program({"plan", "diff", kLlama, "--session", "kvcache.kvDtype=f16", "--json"}));
-  EXPECT_FALSE(changed["changes"].empty());
+  std::vector<std::string> lines;
+  for (const Json& change : changed["changes"])
+    lines.push_back(change["where"].get<std::string>() + " " + change.value("field", change.value("subject", "")));
+  EXPECT_THAT(lines,
+              testing::ElementsAre("session kvcache.kvDtype", "prefill kvIO.readDtype", "prefill kvIO.writeDtype",
+                                   "decode kvIO.readDtype", "decode kvIO.writeDtype", "program memory.kvCache",
+                                   "program kv of layers 0-2.encoding", "program kv of layers 0-2.pageBytes"));
+  const Json& memory = changed["changes"][5];
+  EXPECT_EQ(std::stoull(memory["before"].get<std::string>()), 2 * std::stoull(memory["after"].get<std::string>()));
+}
+
+TEST_F(Plan, DiffOfFilesByWhatTheyHold) {
+  const std::string overlay = folder_.write("overlay.json", R"({"session": {"kvcache": {"kvDtype": "f16"}}})").string();
+  const std::string other = folder_.write("other.json", R"({"session": {"kvcache": {"layout": "paged"}}})").string();
+  // A model with an overlay is the model under that overlay.
+  const Json laid = json_of(run_program({"plan", "diff", kLlama, overlay, "--json"}));
+  EXPECT_EQ(laid, json_of(run_program({"plan", "diff", kLlama, "--overlay", overlay, "--json"})));
+  // Two overlays differ as texts, and on a model in what they touch.
+  EXPECT_EQ(json_of(run_program({"plan", "diff", overlay, other, "--json"}))["changes"].size(), 2u);
+  EXPECT_GT(json_of(run_program({"plan", "diff", overlay, other, "--on", kLlama, "--json"}))["changes"].size(), 8u);
+  // Manifests are compared as they are written, also where one does not compile.
+  const std::string manifest =
+      folder_.write("a.json", R"({"inference": {"execution": {"steps": [{"id": "x", "op": "a"}, {"id": "y"}]}}})")
+          .string();
+  const std::string edited =
+      folder_.write("b.json", R"({"inference": {"execution": {"steps": [{"id": "y"}, {"id": "x", "op": "b"}]}}})")
+          .string();
+  const Json steps = json_of(run_program({"plan", "diff", manifest, edited, "--json"}));
+  ASSERT_EQ(steps["changes"].size(), 1u);
+  EXPECT_EQ(steps["changes"][0]["subject"], "inference.execution.steps.x.op");
+  // Answers leave their times out.
+  const std::string answer = folder_.write("c.json", R"({"planDigest": "a", "seed": 1, "stats": {"s": 1}})").string();
+  const std::string again = folder_.write("d.json", R"({"planDigest": "a", "seed": 2, "stats": {"s": 2}})").string();
+  EXPECT_EQ(json_of(run_program({"plan", "diff", answer, again, "--json"}))["changes"].size(), 1u);
+
+  expect_error(run_program({"plan", "diff", manifest, overlay}), 2, "compare two of a kind");
+  expect_error(run_program({"plan", "diff", kLlama, overlay, "--session", "a=1"}), 2, "are for models");
+  expect_error(run_program({"plan", "diff", kLlama, "--on", kLlama}), 2, "it is for two overlays");
+  const std::string broken = folder_.write("e.json", "{").string();
+  expect_error(run_program({"plan", "diff", broken, overlay}), 4, "e.json");
+  const std::string nothing = folder_.write("f.json", "[1]").string();
+  expect_error(run_program({"plan", "diff", nothing, overlay}), 2, "neither a manifest");
+  expect_error(run_program({"plan", "diff", "no-such.json"}), 3, "no-such.json");
+}
+
+TEST_F(Plan, DiffOfTwoModelsNamesTensorsAndWhoReadsThem) {
+  const std::string converted = artifact({"--no-golden", "--quant", "f16"});
+  const Json json = json_of(run_program({"plan", "diff", kLlama, converted, "--json"}));
+  bool found = false;
+  for (const Json& change : json["changes"]) {
+    if (change["where"] != "tensors" || change["subject"] != "model.layers.1.mlp.up_proj.weight") continue;
+    found = true;
+    EXPECT_EQ(change["field"], "encoding");
+    EXPECT_EQ(change["after"], "\"f16\"");
+    EXPECT_THAT(change["touches"][0].get<std::string>(), HasSubstr("up_proj"));
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(Plan, LintOfTheOriginalsPresetsSaysWhatWouldMendThem) {
+  const std::string registry = CANDOR_SHARED_DIR "/reference/original-registry";
+  const Outcome outcome = run_program({"plan", "lint", "--registry", registry, "--json"});
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  const Json reports = parse_json(outcome.out, "output");
+  EXPECT_EQ(reports.size(), 14u);
+  std::size_t compiled = 0;
+  for (const auto& [id, report] : reports.items()) {
+    SCOPED_TRACE(id);
+    if (report["refused"].is_null()) {
+      ++compiled;
+      EXPECT_TRUE(report["findings"].empty());
+      EXPECT_GE(report["steps"].get<int>(), 31);
+      continue;
+    }
+    EXPECT_THAT(id, StartsWith("gemma2-"));
+    const std::string file = id.ends_with("f16a") ? "sample_f16.wgsl" : "sample.wgsl";
+    EXPECT_THAT(report["refused"].get<std::string>(), HasSubstr(file + "#apply_softcap"));
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["subject"], "sampling[0] softcap");
+    EXPECT_THAT(report["findings"][0]["remedy"].get<std::string>(), HasSubstr("tried, and the path gives "));
+  }
+  EXPECT_EQ(compiled, 9u);
+  EXPECT_EQ(run_program({"plan", "lint", "--registry", registry, "--kernel-path", "gemma3-q4k-dequant-f32a"}).status,
+            0);
+  expect_error(run_program({"plan", "lint", "--registry", registry, "--kernel-path", "gemma9"}), 3, "gemma9");
+  expect_error(run_program({"plan", "lint"}), 2, "nothing to lint");
+  expect_error(run_program({"plan", "lint", "--registry", "/no/such"}), 3, "/no/such");
+  const std::string rules = CANDOR_SOURCE_DIR "/kernel_paths/cpu.json";
+  expect_error(run_program({"plan", "lint", "--kernel-path", rules}), 2, "holds rules");
+}
+
+TEST_F(Plan, LintOfAModelAndItsOverlay) {
+  const Outcome clean = run_program({"plan", "lint", kLlama});
+  EXPECT_EQ(clean.status, 0) << clean.out;
+  const Outcome wiped = run_program({"plan", "lint", kLlama, "--session", "kvcache=null", "--json"});
+  EXPECT_EQ(wiped.status, 6);
+  const Json json = parse_json(wiped.out, "output");
+  EXPECT_THAT(json["refused"].get<std::string>(), HasSubstr("would wipe"));
+  EXPECT_EQ(json["findings"][0]["code"], "null-wipes-session");
+}
+
+/// The older format's steps do not describe all of a computation, so a model is refused with what is missing.
+TEST_F(Plan, AKernelPathOfStepsIsReadAndRefusedForWhatItLacks) {
+  const auto path = folder_.write("path.json", R"({"id": "mine", "name": "Mine", "activationDtype": "f32",
+      "preLayer": [{"op": "embed", "kernel": "cpu/gather.cpp", "weights": "model.embed_tokens.weight"}],
+      "decode": {"steps": [{"op": "attention", "kernel": "cpu/attention.cpp"}]}})");
+  expect_error(run_program({"plan", "show", kLlama, "--kernel-path", path}), 6, "preLayer_both_0_embed");
+  const auto unknown = folder_.write("unknown.json", R"({"id": "mine", "decode": {"steps": [
+      {"op": "attention", "kernel": "cpu/no_such.cpp"}]}})");
+  expect_error(run_program({"plan", "show", kLlama, "--kernel-path", unknown}), 6, "cpu/no_such.cpp");
+  expect_error(run_program({"plan", "show", kLlama, "--registry", folder_.path().string()}), 3, "registry.json");
+}
+
+TEST_F(Plan, GraphIsAPictureOfEveryStepWithOneLayerDrawn) {
+  const Json shown = json_of(run_program({"plan", "show", kLlama, "--phase", "decode", "--json"}));
+  const Outcome svg = run_program({"plan", "graph", kLlama});
+  ASSERT_EQ(svg.status, 0) << svg.err;
+  EXPECT_THAT(svg.out, StartsWith("<svg "));
+  EXPECT_THAT(svg.out, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg.out, HasSubstr("layers 0–2, 3 times"));
+  std::size_t boxes = 0;
+  for (std::size_t at = svg.out.find("rx=\"5\""); at != std::string::npos; at = svg.out.find("rx=\"5\"", at + 1))
+    ++boxes;
+  EXPECT_EQ(boxes, shown["steps"].size());
+}
+
+TEST_F(Plan, CompareNamesTheFirstStepThatDiffers) {
+  const std::vector<std::string> base{"compare", kLlama, "--tokens", "1,2,3,4,5", "--threads", "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  const Json same = json_of(with({"--json", "--other-isa", "portable"}));
+  EXPECT_TRUE(same["first"].is_null());
+  const Json json = json_of(with({"--json", "--session", "kvcache.kvDtype=f16"}));
+  EXPECT_EQ(json["first"]["op"], "attention");
+  EXPECT_EQ(json["first"]["layer"], 0);
+  EXPECT_EQ(json["steps"].size(), same["steps"].size());
+  const Outcome text = with({"--session", "kvcache.kvDtype=f16"});
+  EXPECT_THAT(text.out, HasSubstr("The first step that differs is " + json["first"]["step"].get<std::string>() +
+                                  " (attention) in layer 0"));
+  const Outcome bounded = with({"--session", "kvcache.kvDtype=f16", "--bound", "0.5"});
+  EXPECT_THAT(bounded.out, HasSubstr("No step differs by more than 0.5"));
+  expect_error(with({"--bound", "-1"}), 2, "--bound");
+  expect_error(run_program({"compare", kLlama, "--tokens", "1,999999"}), 2, "999999");
+  expect_error(run_program({"compare", kLlama}), 2, "--tokens");
+  expect_error(run_program({"compare", kLlama, "no-such-model", "--tokens", "1"}), 3, "no-such-model");
+}
+
+TEST_F(Plan, ProbesShowAndSaveWhatAStepWrote) {
+  const std::string file = (folder_.path() / "probe.safetensors").string();
+  const Json json = json_of(run_program({"logits", kLlama, "--tokens", "1,2,3", "--probe", "attention:1", "--probe",
+                                         "lm_head", "--probe-out", file, "--json"}));
+  ASSERT_EQ(json["probes"].size(), 2u);
+  EXPECT_EQ(json["probes"][0]["layer"], 1);
+  EXPECT_EQ(json["probes"][0]["shape"], Json::array({3, 64}));
+  EXPECT_EQ(json["probes"][1]["shape"], Json::array({3, 320}));
+  EXPECT_FALSE(json.contains("file"));
+  const std::string bytes = read_file(file, 1 << 24);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const Json header = parse_json(bytes.substr(8, length), "header");
+  const std::string name = "prefill." + json["probes"][0]["step"].get<std::string>() + ".1";
+  EXPECT_EQ(header[name]["dtype"], "F32");
+  EXPECT_EQ(header[name]["shape"], Json::array({3, 64}));
+  EXPECT_EQ(header["__metadata__"]["planDigest"], json["planDigest"]);
+  EXPECT_EQ(bytes.size(), 8 + length + (3 * 64 + 3 * 320) * 4);
+
+  expect_error(run_program({"logits", kLlama, "--tokens", "1"}), 2, "--probe");
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe-out", file, "--out", file}), 2,
+               "no step is probed");
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "nothing"}), 3, "the ops are");
 }
 
 TEST_F(Plan, EditedDigestIsRefusedWithStepExpectedAndFound) {

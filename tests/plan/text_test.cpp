@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "base/js_value.h"
+#include "plan/diff.h"
 #include "plan/execution_plan.h"
+#include "plan/lint.h"
 #include "plan/text_case.h"
 
 namespace candor::plan {
@@ -154,12 +156,34 @@ void check_section(const TextSection& section, const ExecutionPlan& plan) {
   }
 }
 
+std::string print_findings(const CompileInput& input) {
+  static const Json kNone;
+  const Json& overlay = input.runtime_inference == nullptr ? kNone : *input.runtime_inference;
+  std::string out;
+  for (const Finding& finding : lint({input.manifest_inference, overlay, input.layers, *input.registry}))
+    out += fmt::format("{} {}: {}; {}\n", finding.code, finding.subject, finding.message, finding.remedy);
+  return out.empty() ? "none\n" : out;
+}
+
+/// What the overlay changes in the plan of the manifest alone.
+std::string print_changes(CompileInput input, const ExecutionPlan& plan) {
+  input.runtime_inference = nullptr;
+  std::string out;
+  for (const Change& change : diff(*compile(input), plan)) {
+    const auto side = [](const std::string& text) { return text.empty() ? std::string("nothing") : text; };
+    out += fmt::format("{} {} {}: {} -> {}\n", change.where, change.subject, change.field, side(change.before),
+                       side(change.after));
+  }
+  return out.empty() ? "none\n" : out;
+}
+
 /// Every name but those is a mistake in the file.
 void check_names(const TextCase& text_case) {
   static const std::set<std::string> kNames = {
       "steps",          "profiles",       "session",         "policies",           "manifest",     "overlay",
       "layers",         "model",          "expect error",    "expect steps",       "expect order", "expect fields",
-      "expect sources", "expect session", "expect policies", "expect kernel path", "expect patch", "expect no plan"};
+      "expect sources", "expect session", "expect policies", "expect kernel path", "expect patch", "expect no plan",
+      "expect lint",    "expect diff"};
   bool expects = false;
   for (const TextSection& section : text_case.sections) {
     EXPECT_TRUE(kNames.contains(section.name)) << "unknown section: " << section.name;
@@ -175,6 +199,8 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
   input.registry = &registry;
   if (const TextSection* model = text_case.find("model")) input.model_id = model->value;
   if (const TextSection* layers = text_case.find("layers")) input.layers = std::stoll(layers->value);
+  if (const TextSection* findings = text_case.find("expect lint"))
+    EXPECT_EQ(squeeze(print_findings(input)), squeeze(findings->lines));
   const TextSection* error = text_case.find("expect error");
   try {
     const std::optional<ExecutionPlan> plan = compile(input);
@@ -185,7 +211,10 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
     EXPECT_EQ(plan == std::nullopt, text_case.find("expect no plan") != nullptr);
     if (!plan) return;
     for (const TextSection& section : text_case.sections) check_section(section, *plan);
+    if (const TextSection* changes = text_case.find("expect diff"))
+      EXPECT_EQ(squeeze(print_changes(input, *plan)), squeeze(changes->lines));
   } catch (const Error& refused) {
+    if (error == nullptr && text_case.find("expect lint") != nullptr) return;  // lint has more to say than the refusal
     EXPECT_EQ(refused.what() + std::string("\n"), error == nullptr ? "no error\n" : error->text());
   }
 }

@@ -14,6 +14,7 @@ class FakeBackend : public Backend {
  public:
   [[nodiscard]] std::string_view name() const override { return "fake"; }
   [[nodiscard]] Json describe() const override { return {}; }
+  [[nodiscard]] bool has_feature(std::string_view feature) const override { return feature == "has-it"; }
   [[nodiscard]] WeightLayout weight_layout(const Instruction&, Encoding, std::uint64_t rows,
                                            std::uint64_t cols) const override {
     return {"packed", rows * cols * 4};
@@ -136,6 +137,26 @@ TEST_F(BinderTest, ManyShapesAndLifetimesNeverOverlap) {
   const Program program = bound();
   expect_sound(program);
   EXPECT_LT(program.arena_bytes, 30u * 4 * 64 * 9);
+}
+
+TEST_F(BinderTest, AFeatureThatTheDeviceLacksIsRefusedWithEveryStep) {
+  step_.id = "norm";
+  step_.kernel = "k.wgsl";
+  step_.entry = "main";
+  step({}, 16);
+  step({0}, 16);
+  variant_.required_features = {"has-it"};
+  EXPECT_NO_THROW((void)bound());
+  variant_.required_features = {"has-it", "shader-f16"};
+  try {
+    (void)bound();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("requires unsupported fake features. Offending steps: norm (k.wgsl#main requires "
+                                     "shader-f16);"));
+  }
 }
 
 TEST_F(BinderTest, AProgramThatDoesNotFitIsRefusedWithTheSum) {

@@ -38,6 +38,9 @@ class CpuBackend final : public Backend {
     return {{"backend", "cpu"}, {"isa", to_string(isa_)}, {"threads", pool_.size()}};
   }
 
+  /// Every CPU kernel runs on every instruction set, so there is nothing a kernel could require.
+  [[nodiscard]] bool has_feature(std::string_view) const override { return false; }
+
   [[nodiscard]] WeightLayout weight_layout(const Instruction& user, Encoding encoding, std::uint64_t rows,
                                            std::uint64_t cols) const override {
     const Kernel& found = kernel(user);
@@ -84,11 +87,10 @@ class CpuBackend final : public Backend {
       fail(ErrorCode::internal, "a batch of {} rows and {} sequences exceeds the program's {} and {}", rows, sequences,
            program_.limits.rows, program_.limits.sequences);
     rows_ = {rows, sequences};
-    const auto& instructions = program_.phase(phase).instructions;
     auto& bound = bound_[static_cast<std::size_t>(phase)];
     for (std::size_t i = 0; i < bound.size(); ++i) {
       issue(bound[i], batch);
-      if (observer && *observer) (*observer)(instructions[i]);
+      if (observer && *observer) (*observer)(phase, i);
     }
   }
 
