@@ -48,6 +48,8 @@ void add_template(CLI::App& program, Invocation& invocation);
 void add_kernels(CLI::App& program, Invocation& invocation);
 void add_rebind(CLI::App& program, Invocation& invocation);
 void add_convert(CLI::App& program, Invocation& invocation);
+void add_pull(CLI::App& program, Invocation& invocation);
+void add_list(CLI::App& program, Invocation& invocation);
 void add_verify(CLI::App& program, Invocation& invocation);
 void add_synth(CLI::App& program, Invocation& invocation);
 void add_version(CLI::App& program, Invocation& invocation);

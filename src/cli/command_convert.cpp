@@ -11,6 +11,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "engine/gguf_export.h"
 #include "engine/golden.h"
 #include "formats/artifact_writer.h"
 #include "formats/convert.h"
@@ -23,6 +24,7 @@ struct ConvertArguments {
   std::string output;
   std::string format;
   std::string quant = "keep";
+  std::string quant_map;
   std::string kernel_path;
   bool requantize = false;
   bool no_golden = false;
@@ -42,6 +44,7 @@ ConvertOptions convert_options(const ConvertArguments& arguments) {
   options.output = arguments.output;
   options.format = output_format(arguments);
   options.mix = *parse_quant_mix(arguments.quant);
+  if (!arguments.quant_map.empty()) options.map = QuantMap(read_json_file(arguments.quant_map), arguments.quant_map);
   options.requantize = arguments.requantize;
   options.make_header = [&arguments](const ModelSource& planned) {
     runtime::PlanOptions plan;
@@ -108,7 +111,8 @@ void add_golden(const ConvertArguments& arguments) {
 
 int convert_model(const ConvertArguments& arguments) {
   const ModelSource source = ModelSource::open(arguments.source);
-  const ConvertOptions options = convert_options(arguments);
+  ConvertOptions options = convert_options(arguments);
+  if (options.format == OutputFormat::gguf && !source.gguf()) describe_as_gguf(source, options);
   if (options.format != OutputFormat::artifact && !arguments.kernel_path.empty())
     fail(ErrorCode::usage, "--kernel-path is for artifacts; a {} file has no manifest", to_string(options.format));
   ThreadPool pool(arguments.threads);
@@ -130,12 +134,16 @@ int convert_model(const ConvertArguments& arguments) {
 void add_convert(CLI::App& program, Invocation& invocation) {
   CLI::App& app = *program.add_subcommand("convert", "Write a model in another format or with other encodings");
   auto arguments = std::make_shared<ConvertArguments>();
-  app.add_option("SOURCE", arguments->source, "A GGUF file, a Hugging Face folder, or an artifact folder")->required();
+  (void)add_model(app, arguments->source, "A GGUF file, a Hugging Face folder, an artifact folder, or a name",
+                  "SOURCE");
   app.add_option("OUTPUT", arguments->output, "The folder, or for GGUF the file; must not exist")->required();
   app.add_option("--to", arguments->format, "artifact, gguf or safetensors (default: gguf for *.gguf, else artifact)")
       ->check(CLI::IsMember(std::vector<std::string>{"artifact", "gguf", "safetensors"}))
       ->type_name("FORMAT");
   add_quant(app, arguments->quant);
+  app.add_option("--quant-map", arguments->quant_map,
+                 "Encodings of single tensors over --quant: a JSON object from names, with *, to encodings")
+      ->type_name("FILE");
   app.add_flag("--requantize", arguments->requantize, "Encode anew what is quantized already, losing precision twice");
   app.add_option("--kernel-path", arguments->kernel_path, "For artifacts: rules that choose the kernels")
       ->type_name("ID|FILE");

@@ -219,8 +219,7 @@ int inspect(const InspectArguments& arguments) {
 void add_inspect(CLI::App& program, Invocation& invocation) {
   CLI::App& app = *program.add_subcommand("inspect", "What a model's files hold");
   auto arguments = std::make_shared<InspectArguments>();
-  app.add_option("MODEL", arguments->plan.model, "A GGUF file, a Hugging Face folder, or an artifact folder")
-      ->required();
+  (void)add_model(app, arguments->plan.model, "A GGUF file, a Hugging Face folder, an artifact folder, or a name");
   CLI::Option* manifest =
       app.add_flag("--manifest", arguments->manifest, "The manifest, an artifact's own or the one made for it");
   app.add_option("--kernel-path", arguments->plan.kernel_path, "With --manifest: rules that choose the kernels")

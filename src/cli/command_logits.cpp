@@ -26,7 +26,7 @@ int write_logits_of(const LogitsArguments& arguments) {
   if (arguments.out.empty() && arguments.probe.probes.empty())
     fail(ErrorCode::usage,
          "nothing is asked for; give --out FILE for the logits, or --probe STEP for what a step wrote");
-  EngineOptions options{plan_options(arguments.plan), load_options(arguments.load, !arguments.json)};
+  EngineOptions options = engine_options(arguments.plan, arguments.load, !arguments.json);
   options.plan.rows = runtime::RowSelection::all;
   Engine engine(arguments.plan.model, options);
   const std::vector<std::uint32_t> tokens =

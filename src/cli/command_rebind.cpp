@@ -152,7 +152,7 @@ int rebind(const RebindArguments& arguments) {
 void add_rebind(CLI::App& program, Invocation& invocation) {
   CLI::App& app = *program.add_subcommand("rebind", "Pin an artifact's steps to the kernels of this build");
   auto arguments = std::make_shared<RebindArguments>();
-  app.add_option("MODEL", arguments->model, "An artifact folder; its manifest.json is replaced")->required();
+  (void)add_model(app, arguments->model, "An artifact folder; its manifest.json is replaced");
   app.add_option("--kernel-path", arguments->kernel_path, "Choose the kernels anew by these rules")
       ->type_name("ID|FILE");
   app.add_flag("--check", arguments->check, "Change nothing; status 7 if a pin is stale");

@@ -152,7 +152,7 @@ int run(const RunArguments& arguments) {
     fail(ErrorCode::usage, "--probe looks at one prompt; give it, or pipe it in");
 
   Engine engine(arguments.plan.model,
-                {plan_options(arguments.plan), load_options(arguments.load, !arguments.quiet && !arguments.json)});
+                engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json));
   (void)engine.tokenizer();  // a model that takes no text says so before anything else is asked
   Conversation conversation(engine, std::move(options));
   if (!prompt) return chat(engine, conversation, std::move(request), {memory_bandwidth(arguments), arguments.quiet});

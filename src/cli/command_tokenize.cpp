@@ -90,8 +90,7 @@ int tokenize(const TokenizeArguments& arguments) {
 void add_tokenize(CLI::App& program, Invocation& invocation) {
   CLI::App& app = *program.add_subcommand("tokenize", "Show the tokens of a text, or the text of tokens");
   auto arguments = std::make_shared<TokenizeArguments>();
-  app.add_option("MODEL", arguments->model, "A model, a vocabulary GGUF, a tokenizer.json or a SentencePiece .model")
-      ->required();
+  (void)add_model(app, arguments->model, "A model, a vocabulary GGUF, a tokenizer.json or a SentencePiece .model");
   app.add_option("TEXT", arguments->text, "The text, byte for byte; without one or with -, standard input");
   CLI::Option* decode_flag = app.add_flag("--decode", arguments->decode, "TEXT is token ids; print their text");
   app.add_flag("--no-special", arguments->no_special,

@@ -5,8 +5,10 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "cli/command.h"
+#include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "engine/golden.h"
 #include "formats/artifact_verify.h"
 
 namespace candor::cli {
@@ -14,6 +16,7 @@ namespace {
 
 struct VerifyArguments {
   std::string model;
+  bool no_golden = false;
   bool json = false;
 };
 
@@ -23,6 +26,24 @@ void print_damage(const std::vector<Damage>& damage) {
     table.add({range.file, std::to_string(range.offset), std::to_string(range.size), printable(range.tensor),
                short_digest(range.expected), short_digest(range.found)});
   table.print();
+}
+
+/// Runs the model on the tokens of its golden logits; nothing if it has none. Throws Error(integrity) if a kernel is
+/// not the one that is pinned.
+std::optional<GoldenComparison> check_golden(const ModelSource& source, const VerifyArguments& arguments) {
+  if (arguments.no_golden || !source.manifest().contains("golden")) return std::nullopt;
+  EngineOptions options;
+  options.plan.rows = runtime::RowSelection::all;
+  Engine engine(arguments.model, options);
+  return compare_golden(engine, source.manifest()["golden"]);
+}
+
+Json golden_json(const std::optional<GoldenComparison>& golden) {
+  if (!golden) return nullptr;
+  return {{"sameBits", golden->same_bits},
+          {"positions", golden->positions},
+          {"otherTokens", golden->other_tokens},
+          {"largestDifference", golden->largest_difference}};
 }
 
 int verify(const VerifyArguments& arguments) {
@@ -35,6 +56,9 @@ int verify(const VerifyArguments& arguments) {
   std::optional<Progress> progress(std::in_place, "verifying", bytes, true);
   const std::vector<Damage> damage = verify_artifact(source, pool, &*progress);
   progress.reset();
+  std::optional<GoldenComparison> golden;
+  if (damage.empty()) golden = check_golden(source, arguments);
+  const bool computes_the_same = !golden || golden->same_bits;
   if (arguments.json) {
     Json ranges = Json::array();
     for (const Damage& range : damage)
@@ -44,21 +68,28 @@ int verify(const VerifyArguments& arguments) {
                         {"tensor", range.tensor},
                         {"expected", range.expected},
                         {"found", range.found}});
-    print_json({{"bytes", bytes}, {"damage", std::move(ranges)}});
+    print_json({{"bytes", bytes}, {"damage", std::move(ranges)}, {"golden", golden_json(golden)}});
   } else if (damage.empty()) {
     print(fmt::format("{}: every byte is as it was written ({} hashed).\n", arguments.model, format_bytes(bytes)));
+    if (golden && computes_the_same)
+      print(fmt::format("The golden logits of {} positions are computed to the bit.\n", golden->positions));
+    if (!computes_the_same)
+      print(fmt::format("The golden logits differ by {} of the largest; candor rebind says more.\n",
+                        short_number(golden->largest_difference)));
   } else {
     print_damage(damage);
   }
-  return damage.empty() ? 0 : exit_status(ErrorCode::integrity);
+  return damage.empty() && computes_the_same ? 0 : exit_status(ErrorCode::integrity);
 }
 
 }  // namespace
 
 void add_verify(CLI::App& program, Invocation& invocation) {
-  CLI::App& app = *program.add_subcommand("verify", "Check an artifact's bytes; status 7 if any differ");
+  CLI::App& app =
+      *program.add_subcommand("verify", "Check an artifact's bytes, kernels and golden logits; status 7 if any differ");
   auto arguments = std::make_shared<VerifyArguments>();
-  app.add_option("MODEL", arguments->model, "An artifact folder")->required();
+  (void)add_model(app, arguments->model, "An artifact folder");
+  app.add_flag("--no-golden", arguments->no_golden, "Hash only; do not compute the golden logits again");
   add_json(app, arguments->json);
   on_chosen(app, invocation, std::move(arguments), verify);
 }

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/progress.h"
 #include "cli/command.h"
+#include "hub/model_folder.h"
 #include "plan/overlay.h"
 
 namespace candor::cli {
@@ -35,8 +36,15 @@ Json read_json_file(const std::string& path) {
   return parse_json(read_file(path, limits::json_bytes), path);
 }
 
+CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& help, const std::string& name) {
+  return app.add_option(name, model, help)->required()->transform([](const std::string& argument) {
+    return resolve_model(argument).string();
+  });
+}
+
 void add_plan_options(CLI::App& app, PlanArguments& arguments) {
-  app.add_option("MODEL", arguments.model, "A GGUF file, a Hugging Face folder, or an artifact folder")->required();
+  (void)add_model(app, arguments.model,
+                  "A GGUF file, a Hugging Face folder, an artifact folder, or a name that candor list shows");
   app.add_option("--kernel-path", arguments.kernel_path,
                  "What chooses the kernels: a built-in id, an id of --registry, or a JSON file of rules or of steps; "
                  "not for artifacts, which pin theirs")
@@ -93,6 +101,12 @@ void add_load_options(CLI::App& app, LoadArguments& arguments) {
   app.add_option("--isa", arguments.isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
       ->type_name("NAME")
       ->group("Execution");
+  app.add_option("--verify", arguments.verify,
+                 "Hash an artifact's weights first: full, sampled (a sixteenth, at random) or header (none)")
+      ->check(CLI::IsMember(std::vector<std::string>{"header", "sampled", "full"}))
+      ->type_name("HOW")
+      ->capture_default_str()
+      ->group("Execution");
   app.add_option("--prefill-chunk", arguments.prefill_chunk, "Prompt tokens computed at once; changes no result")
       ->type_name("ROWS")
       ->check(CLI::Range(1u, 65536u))
@@ -131,6 +145,10 @@ runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_prog
     if (done >= total) bar->reset();
   };
   return options;
+}
+
+EngineOptions engine_options(const PlanArguments& plan, const LoadArguments& load, bool show_progress) {
+  return {plan_options(plan), load_options(load, show_progress), *parse_verify_mode(load.verify)};
 }
 
 }  // namespace candor::cli

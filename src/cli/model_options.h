@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace candor::cli {
 
@@ -34,9 +35,13 @@ struct PairArguments {
 struct LoadArguments {
   unsigned threads = 0;
   std::string isa;
+  std::string verify = "header";
   std::uint32_t context = 0;
   std::uint32_t prefill_chunk = runtime::kDefaultPrefillRows;
 };
+
+/// A positional argument that names a model, by path or by a short name of candor list; `model` becomes its path.
+CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& help, const std::string& name = "MODEL");
 
 /// The positional MODEL and what shapes its plan.
 void add_plan_options(CLI::App& app, PlanArguments& arguments);
@@ -56,6 +61,9 @@ void add_quant(CLI::App& app, std::string& quant);
 [[nodiscard]] runtime::PlanOptions model_options(const PairArguments& arguments);
 /// `show_progress`: a bar on standard error while weights are loaded, if that is a terminal.
 [[nodiscard]] runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_progress = true);
+
+/// Both together with --verify.
+[[nodiscard]] EngineOptions engine_options(const PlanArguments& plan, const LoadArguments& load, bool show_progress);
 
 /// A JSON file a person wrote. `what` names it in errors.
 [[nodiscard]] Json read_json_file(const std::string& path);

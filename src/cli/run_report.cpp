@@ -98,6 +98,7 @@ Json RunReport::to_json(const std::string& prompt) const {
           {"manifestDigest", compiled.manifest_digest},
           {"planDigest", compiled.plan_digest},
           {"tokenizerDigest", engine.tokenizer().digest()},
+          {"verification", engine.verification().to_json()},
           {"backend", engine.model().backend().describe()}};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "text/detokenizer.h"
 
 namespace candor {
@@ -31,6 +32,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& source) {
 
 Engine::Engine(const std::filesystem::path& path, const EngineOptions& options) {
   runtime::CompiledModel compiled = runtime::compile_model(path, options.plan);
+  if (options.verify != VerifyMode::header) {
+    ThreadPool pool(options.load.threads);
+    verification_ = verify_for_loading(compiled.source, options.verify, pool);
+  }
   tokenizer_ = load_tokenizer(compiled.source);
   if (tokenizer_ && tokenizer_->vocabulary_size() > compiled.vocabulary)
     fail(ErrorCode::format, "{}: the tokenizer has {} tokens, the model only {} rows for them", path.string(),

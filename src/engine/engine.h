@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "formats/artifact_verify.h"
 #include "runtime/generate.h"
 #include "runtime/loaded_model.h"
 #include "runtime/session.h"
@@ -27,6 +28,7 @@ namespace candor {
 struct EngineOptions {
   runtime::PlanOptions plan;
   runtime::LoadOptions load;
+  VerifyMode verify = VerifyMode::header;
 };
 
 /// One conversation to render: `messages` is an array of {role, content, …}; `tools` and `documents` may be null.
@@ -66,6 +68,8 @@ class Engine {
 
   [[nodiscard]] runtime::LoadedModel& model() { return *model_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
+  /// What was hashed before the model was loaded.
+  [[nodiscard]] const Verification& verification() const { return verification_; }
   /// Throws Error(unsupported) if the model has no tokenizer, saying which commands work without.
   [[nodiscard]] const Tokenizer& tokenizer() const;
   [[nodiscard]] bool has_tokenizer() const { return tokenizer_ != nullptr; }
@@ -88,6 +92,7 @@ class Engine {
   [[nodiscard]] std::vector<float> logits(std::span<const std::uint32_t> tokens);
 
  private:
+  Verification verification_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
   std::unique_ptr<runtime::LoadedModel> model_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <random>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -25,9 +26,9 @@ std::string shard_digest(const MappedFile& file, HashAlgorithm algorithm) {
 }
 
 /// Hashes done by many threads; each result has its own place.
-class Verification {
+class FullVerification {
  public:
-  Verification(const ModelSource& artifact, Progress* progress)
+  FullVerification(const ModelSource& artifact, Progress* progress)
       : artifact_(artifact), shards_(shards_of(artifact)), progress_(progress) {
     shard_found_.resize(shards_.size());
     tensor_found_.resize(artifact_.tensors().size());
@@ -90,7 +91,76 @@ class Verification {
   std::uint64_t done_ = 0;
 };
 
+constexpr std::uint64_t kSampledShare = 16;
+
+/// Tensors in random order until they have their share of the bytes.
+std::vector<const TensorInfo*> sample_of(const ModelSource& artifact) {
+  std::vector<const TensorInfo*> tensors;
+  std::uint64_t total = 0;
+  for (const TensorInfo& tensor : artifact.tensors()) {
+    if (tensor.sha256.empty())
+      fail(ErrorCode::usage, "{}: tensors have no digests of their own; verify it in full", artifact.path().string());
+    total += tensor.bytes;
+    tensors.push_back(&tensor);
+  }
+  std::shuffle(tensors.begin(), tensors.end(), std::mt19937_64(std::random_device()()));
+  std::uint64_t taken = 0;
+  std::size_t count = 0;
+  while (count < tensors.size() && taken < total / kSampledShare + 1) taken += tensors[count++]->bytes;
+  tensors.resize(count);
+  return tensors;
+}
+
 }  // namespace
+
+std::string_view to_string(VerifyMode mode) {
+  switch (mode) {
+    case VerifyMode::header:
+      return "header";
+    case VerifyMode::sampled:
+      return "sampled";
+    case VerifyMode::full:
+      return "full";
+  }
+  return "unknown";
+}
+
+std::optional<VerifyMode> parse_verify_mode(std::string_view name) {
+  for (const VerifyMode mode : {VerifyMode::header, VerifyMode::sampled, VerifyMode::full})
+    if (to_string(mode) == name) return mode;
+  return std::nullopt;
+}
+
+Json Verification::to_json() const {
+  return {{"mode", to_string(mode)}, {"tensors", tensors}, {"bytes", bytes}};
+}
+
+Verification verify_for_loading(const ModelSource& source, VerifyMode mode, ThreadPool& pool) {
+  Verification done;
+  done.mode = mode;
+  if (mode == VerifyMode::header) return done;
+  if (mode == VerifyMode::sampled) {
+    (void)shards_of(source);  // an artifact, or refused
+    const std::vector<const TensorInfo*> sample = sample_of(source);
+    pool.parallel_for(static_cast<std::uint32_t>(sample.size()),
+                      [&](std::uint32_t i, unsigned) { check_tensor_digest(source, *sample[i]); });
+    done.tensors = sample.size();
+    for (const TensorInfo* tensor : sample) done.bytes += tensor->bytes;
+    return done;
+  }
+  const std::vector<Damage> damage = verify_artifact(source, pool);
+  if (!damage.empty()) {
+    const Damage& first = damage.front();
+    fail(ErrorCode::integrity,
+         "{}/{}: {} bytes from offset {}, {}, are not as they were written ({} ranges are damaged; candor verify lists "
+         "them): restore the file",
+         source.path().string(), first.file, first.size, first.offset,
+         first.tensor.empty() ? "in no tensor" : "tensor \"" + printable(first.tensor) + "\"", damage.size());
+  }
+  done.tensors = source.tensors().size();
+  done.bytes = verification_bytes(source);
+  return done;
+}
 
 std::uint64_t verification_bytes(const ModelSource& artifact) {
   std::uint64_t total = 0;
@@ -101,7 +171,7 @@ std::uint64_t verification_bytes(const ModelSource& artifact) {
 }
 
 std::vector<Damage> verify_artifact(const ModelSource& artifact, ThreadPool& pool, Progress* progress) {
-  Verification verification(artifact, progress);
+  FullVerification verification(artifact, progress);
   verification.run(pool);
   return verification.damages();
 }

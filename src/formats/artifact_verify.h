@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/thread_pool.h"
 #include "formats/model_source.h"
@@ -30,6 +33,30 @@ struct Damage {
 /// a whole if those it holds are intact or have no digest. Throws Error(usage) for other formats.
 [[nodiscard]] std::vector<Damage> verify_artifact(const ModelSource& artifact, ThreadPool& pool,
                                                   Progress* progress = nullptr);
+
+/// How much is hashed when a model is loaded. Sizes, extents and the digests of the manifest and of small files are
+/// always checked.
+enum class VerifyMode : std::uint8_t {
+  header,   ///< no weights
+  sampled,  ///< tensors chosen at random, other ones each time, with about a sixteenth of all bytes
+  full      ///< every byte
+};
+
+[[nodiscard]] std::string_view to_string(VerifyMode mode);
+[[nodiscard]] std::optional<VerifyMode> parse_verify_mode(std::string_view name);
+
+/// What was hashed, for receipts.
+struct Verification {
+  VerifyMode mode = VerifyMode::header;
+  std::uint64_t tensors = 0;  ///< whose digests were compared
+  std::uint64_t bytes = 0;    ///< hashed
+
+  [[nodiscard]] Json to_json() const;
+};
+
+/// Throws Error(integrity), naming shard, tensor and range, if a byte that was hashed is not as it was written;
+/// Error(usage) if the mode needs digests that the model does not have.
+Verification verify_for_loading(const ModelSource& source, VerifyMode mode, ThreadPool& pool);
 
 /// Throws Error(integrity), naming the tensor and its bytes, if a tensor's bytes do not match its digest. Tensors
 /// without one pass.

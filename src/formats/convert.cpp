@@ -20,13 +20,38 @@ namespace fs = std::filesystem;
 /// One tensor's way from the source to the output.
 struct PlannedTensor {
   const TensorInfo* source = nullptr;
+  const AddedTensor* added = nullptr;  ///< where there is no source
   TensorInfo output;
   std::function<void(std::span<float>, std::span<const std::uint64_t>)> apply;
+  std::vector<std::uint32_t> row_order;
 
-  [[nodiscard]] bool is_copy() const {
+  [[nodiscard]] bool keeps_blocks() const {
     return !apply && output.encoding == source->encoding && output.layout == source->layout;
   }
 };
+
+/// `values`, whose rows are `width` long, with row i taken from row order[i].
+template <typename T>
+std::vector<T> reordered(std::span<const T> values, std::span<const std::uint32_t> order, std::size_t width) {
+  std::vector<T> out;
+  out.reserve(values.size());
+  for (const std::uint32_t row : order) {
+    const auto from = values.subspan(row * width, width);
+    out.insert(out.end(), from.begin(), from.end());
+  }
+  return out;
+}
+
+/// Each row exactly once, or the caller's edit is wrong.
+void check_order(std::span<const std::uint32_t> order, const TensorInfo& tensor) {
+  std::vector<bool> seen(tensor.shape.empty() ? 0 : tensor.shape[0]);
+  bool fits = order.size() == seen.size();
+  for (const std::uint32_t row : order) {
+    fits = fits && row < seen.size() && !seen[row];
+    if (fits) seen[row] = true;
+  }
+  if (!fits) fail(ErrorCode::internal, "tensor \"{}\": the order of rows is none", printable(tensor.name));
+}
 
 void check_encoding(const TensorInfo& from, Encoding to, const ConvertOptions& options) {
   if (from.encoding == to) return;
@@ -40,19 +65,19 @@ void check_encoding(const TensorInfo& from, Encoding to, const ConvertOptions& o
          printable(from.name), to_string(from.encoding), to_string(to));
 }
 
-PlannedTensor plan_tensor(const TensorInfo& tensor, Encoding to, const ConvertOptions& options) {
+PlannedTensor plan_tensor(const TensorInfo& tensor, Encoding to, TensorEdit edit, const ConvertOptions& options) {
+  to = edit.encoding.value_or(to);
   check_encoding(tensor, to, options);
   PlannedTensor planned;
   planned.source = &tensor;
-  planned.output.name = tensor.name;
+  planned.output.name = std::move(edit.name);
   planned.output.encoding = to;
   planned.output.shape = tensor.shape;
-  if (options.edit)
-    if (auto edit = options.edit(tensor)) {
-      planned.output.name = std::move(edit->name);
-      planned.apply = std::move(edit->apply);
-    }
-  if (planned.apply && !can_quantize(to))
+  planned.apply = std::move(edit.apply);
+  planned.row_order = std::move(edit.row_order);
+  if (!planned.row_order.empty()) check_order(planned.row_order, tensor);
+  const bool moves_rows = !planned.row_order.empty() && tensor.layout != TensorLayout::rows;
+  if ((planned.apply || moves_rows) && !can_quantize(to))
     fail(ErrorCode::unsupported, "tensor \"{}\" must be rearranged, which {} does not allow; choose another --quant",
          printable(tensor.name), to_string(to));
   const bool unchanged = to == tensor.encoding && !planned.apply;
@@ -66,12 +91,32 @@ PlannedTensor plan_tensor(const TensorInfo& tensor, Encoding to, const ConvertOp
   return planned;
 }
 
-std::vector<PlannedTensor> plan_tensors(const ModelSource& source, const ConvertOptions& options) {
+std::vector<PlannedTensor> plan_tensors(const ModelSource& source, const ConvertOptions& options,
+                                        std::vector<std::string>& left_out) {
   const std::vector<TensorInfo>& tensors = source.tensors();
   const std::vector<Encoding> encodings = choose_encodings(options.mix, tensors);
+  options.map.check_used(tensors);
   std::vector<PlannedTensor> plan;
-  plan.reserve(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) plan.push_back(plan_tensor(tensors[i], encodings[i], options));
+  plan.reserve(tensors.size() + options.added.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    TensorEdit edit{tensors[i].name};
+    if (options.edit)
+      if (auto given = options.edit(tensors[i])) edit = std::move(*given);
+    if (const auto mapped = options.map.find(tensors[i].name)) edit.encoding = mapped;
+    if (edit.left_out) {
+      left_out.push_back(tensors[i].name);
+    } else {
+      plan.push_back(plan_tensor(tensors[i], encodings[i], std::move(edit), options));
+    }
+  }
+  for (const AddedTensor& tensor : options.added) {
+    PlannedTensor planned;
+    planned.added = &tensor;
+    planned.output.name = tensor.name;
+    planned.output.shape = {tensor.values.size()};
+    planned.output.bytes = tensor.values.size() * sizeof(float);
+    plan.push_back(std::move(planned));
+  }
   return plan;
 }
 
@@ -115,7 +160,9 @@ std::string conversion_key(const ModelSource& source, const ConvertOptions& opti
 class Conversion {
  public:
   Conversion(const ModelSource& source, const ConvertOptions& options, ThreadPool& pool, Progress* progress)
-      : source_(source), options_(options), pool_(pool), progress_(progress), plan_(plan_tensors(source, options)) {}
+      : source_(source), options_(options), pool_(pool), progress_(progress) {
+    plan_ = plan_tensors(source, options, report_.left_out);
+  }
 
   ConvertReport run() {
     report_.output = options_.output;
@@ -153,7 +200,7 @@ class Conversion {
     const ModelSource planned = source_.with_tensors(outputs_of(plan_));
     ArtifactContent content;
     content.header = options_.make_header(planned);
-    report_.left_out = keep_listed(plan_, content.header);
+    for (std::string& name : keep_listed(plan_, content.header)) report_.left_out.push_back(std::move(name));
     content.tensors = outputs_of(plan_);
     content.files = artifact_files(source_);
     content.shard_bytes = options_.shard_bytes;
@@ -174,9 +221,14 @@ class Conversion {
     return layout_gguf(options_.output.filename().string(), std::move(pairs), outputs_of(plan_));
   }
 
-  [[nodiscard]] TensorReport new_report(const PlannedTensor& tensor) const {
-    return {tensor.output.name,   tensor.source->encoding, tensor.output.encoding,
-            tensor.source->bytes, tensor.output.bytes,     std::nullopt};
+  static TensorReport new_report(const PlannedTensor& tensor) {
+    TensorReport report;
+    report.name = tensor.output.name;
+    report.from = tensor.source ? tensor.source->encoding : tensor.output.encoding;
+    report.to = tensor.output.encoding;
+    report.bytes_before = tensor.source ? tensor.source->bytes : 0;
+    report.bytes_after = tensor.output.bytes;
+    return report;
   }
 
   void take_over(const PlannedTensor& tensor, const Json& note) {
@@ -186,11 +238,18 @@ class Conversion {
   }
 
   void convert_tensor(const PlannedTensor& tensor) {
+    TensorReport report = new_report(tensor);
+    if (tensor.added) {
+      staged().write(std::as_bytes(std::span(tensor.added->values)));
+      report_.tensors.push_back(std::move(report));
+      return;
+    }
     std::vector<std::byte> joined;
     const std::span<const std::byte> stored = stored_bytes_of(*tensor.source, joined);
-    TensorReport report = new_report(tensor);
-    if (tensor.is_copy()) {
+    if (tensor.keeps_blocks() && tensor.row_order.empty()) {
       staged().write(stored);
+    } else if (tensor.keeps_blocks() && tensor.source->layout == TensorLayout::rows) {
+      staged().write(reordered(stored, tensor.row_order, stored.size() / tensor.row_order.size()));
     } else {
       std::vector<std::byte> encoded(tensor.output.bytes);
       report.stats = encode(tensor, stored, encoded);
@@ -212,9 +271,11 @@ class Conversion {
     const auto run = [&](const ElementReader& read) {
       return encode_tensor(read, tensor.output.shape, tensor.output.encoding, out, pool_);
     };
-    if (!tensor.apply && tensor.source->layout != TensorLayout::columns)
+    if (!tensor.apply && tensor.row_order.empty() && tensor.source->layout != TensorLayout::columns)
       return run(stored_elements(*tensor.source, stored));
     std::vector<float> values = all_values(*tensor.source, stored);
+    if (!tensor.row_order.empty())
+      values = reordered(std::span<const float>(values), tensor.row_order, values.size() / tensor.row_order.size());
     if (tensor.apply) tensor.apply(values, tensor.output.shape);
     return run([&](std::uint64_t first, std::span<float> to) {
       std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
@@ -323,7 +384,8 @@ Json to_json(const ConvertReport& report) {
 
 std::uint64_t planned_bytes(const ModelSource& source, const ConvertOptions& options) {
   std::uint64_t total = 0;
-  for (const PlannedTensor& tensor : plan_tensors(source, options)) total += tensor.output.bytes;
+  std::vector<std::string> left_out;
+  for (const PlannedTensor& tensor : plan_tensors(source, options, left_out)) total += tensor.output.bytes;
   return total;
 }
 

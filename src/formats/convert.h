@@ -16,6 +16,7 @@
 #include "formats/gguf_writer.h"
 #include "formats/model_source.h"
 #include "formats/output_layout.h"
+#include "formats/quant_map.h"
 #include "formats/quant_mix.h"
 #include "formats/tensor_encoder.h"
 
@@ -26,17 +27,29 @@ enum class OutputFormat : std::uint8_t { artifact, gguf, safetensors };
 [[nodiscard]] std::string_view to_string(OutputFormat format);
 [[nodiscard]] std::optional<OutputFormat> parse_output_format(std::string_view name);
 
-/// Another name for a tensor, and optionally other values: `apply` gets all of them in row-major order and may change
-/// them in place (a permutation of rows, a norm's offset).
+/// What becomes of a tensor on its way to a format that names, orders or stores it otherwise.
 struct TensorEdit {
   std::string name;
-  std::function<void(std::span<float> values, std::span<const std::uint64_t> shape)> apply;
+  /// Gets all values in row-major order and may change them in place (a norm's offset).
+  std::function<void(std::span<float> values, std::span<const std::uint64_t> shape)> apply = {};
+  /// Row i of the output is this row of the source; empty: as they are. Where the encoding stays, rows are moved as
+  /// bytes, so that no value is rounded.
+  std::vector<std::uint32_t> row_order = {};
+  std::optional<Encoding> encoding = {};  ///< in place of the mix's
+  bool left_out = false;                  ///< the output does not have it
+};
+
+/// A vector that the output has and the source has not: f32.
+struct AddedTensor {
+  std::string name;
+  std::vector<float> values;
 };
 
 struct ConvertOptions {
   std::filesystem::path output;  ///< a folder, or for GGUF a file; must not exist
   OutputFormat format = OutputFormat::artifact;
   QuantMix mix = QuantMix::keep;
+  QuantMap map;  ///< over the mix
   /// Tensors in block encodings are decoded and encoded anew only if this is set: it loses precision twice.
   bool requantize = false;
   std::uint64_t shard_bytes = kShardBytes;  ///< artifacts
@@ -46,6 +59,7 @@ struct ConvertOptions {
   std::function<Json(const ModelSource& planned)> make_header;
   /// Called for each tensor; nothing means unchanged.
   std::function<std::optional<TensorEdit>(const TensorInfo&)> edit;
+  std::vector<AddedTensor> added;  ///< after the source's tensors
   /// For GGUF: the metadata. Needed unless the source has its own.
   std::optional<GgufPairs> pairs;
 };

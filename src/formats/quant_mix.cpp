@@ -3,12 +3,70 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <string>
 
 #include "formats/manifest.h"
 
 namespace candor {
 namespace {
+
+/// An encoding's number in llama.cpp's enum llama_ftype; of the K-quants their M mixes.
+std::optional<std::uint32_t> file_type_number(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::f32:
+      return 0;
+    case Encoding::f16:
+      return 1;
+    case Encoding::q4_0:
+      return 2;
+    case Encoding::q4_1:
+      return 3;
+    case Encoding::q8_0:
+      return 7;
+    case Encoding::q5_0:
+      return 8;
+    case Encoding::q5_1:
+      return 9;
+    case Encoding::q4_k:
+      return 15;
+    case Encoding::q5_k:
+      return 17;
+    case Encoding::q6_k:
+      return 18;
+    case Encoding::bf16:
+      return 32;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What most matrices of a mix have.
+Encoding base_encoding(QuantMix mix, std::span<const TensorInfo> tensors) {
+  switch (mix) {
+    case QuantMix::f32:
+      return Encoding::f32;
+    case QuantMix::f16:
+      return Encoding::f16;
+    case QuantMix::bf16:
+      return Encoding::bf16;
+    case QuantMix::q8_0:
+      return Encoding::q8_0;
+    case QuantMix::q6_k:
+      return Encoding::q6_k;
+    case QuantMix::q5_k_m:
+      return Encoding::q5_k;
+    case QuantMix::q4_k_m:
+      return Encoding::q4_k;
+    case QuantMix::keep:
+      break;
+  }
+  std::map<Encoding, std::uint64_t> bytes;
+  for (const TensorInfo& tensor : tensors) bytes[tensor.encoding] += tensor.bytes;
+  const auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? Encoding::f32 : most->first;
+}
 
 struct MixName {
   std::string_view name;
@@ -75,25 +133,10 @@ class Chooser {
 
  private:
   [[nodiscard]] Encoding wanted(const TensorInfo& tensor, std::string_view role) const {
-    switch (mix_) {
-      case QuantMix::keep:
-        return tensor.encoding;
-      case QuantMix::f32:
-        return Encoding::f32;
-      case QuantMix::f16:
-        return Encoding::f16;
-      case QuantMix::bf16:
-        return Encoding::bf16;
-      case QuantMix::q8_0:
-        return Encoding::q8_0;
-      case QuantMix::q6_k:
-        return Encoding::q6_k;
-      case QuantMix::q5_k_m:
-        return mixed(tensor, role, Encoding::q5_k, Encoding::q6_k);
-      case QuantMix::q4_k_m:
-        return mixed(tensor, role, Encoding::q4_k, Encoding::q5_k);
-    }
-    return Encoding::f32;
+    const Encoding base = base_encoding(mix_, {});
+    if (mix_ == QuantMix::q5_k_m) return mixed(tensor, role, base, Encoding::q6_k);
+    if (mix_ == QuantMix::q4_k_m) return mixed(tensor, role, base, Encoding::q5_k);
+    return base;
   }
 
   [[nodiscard]] Encoding mixed(const TensorInfo& tensor, std::string_view role, Encoding base, Encoding fused) const {
@@ -131,6 +174,10 @@ std::optional<QuantMix> parse_quant_mix(std::string_view name) {
       std::find_if(kMixes.begin(), kMixes.end(), [&](const MixName& entry) { return entry.name == name; });
   if (found == kMixes.end()) return std::nullopt;
   return found->mix;
+}
+
+std::optional<std::uint32_t> gguf_file_type(QuantMix mix, std::span<const TensorInfo> tensors) {
+  return file_type_number(base_encoding(mix, tensors));
 }
 
 std::vector<Encoding> choose_encodings(QuantMix mix, std::span<const TensorInfo> tensors) {

@@ -24,4 +24,10 @@ enum class QuantMix : std::uint8_t { keep, f32, f16, bf16, q8_0, q6_k, q5_k_m, q
 /// f16 where it is not whole blocks of 32. `keep` changes nothing.
 [[nodiscard]] std::vector<Encoding> choose_encodings(QuantMix mix, std::span<const TensorInfo> tensors);
 
+/// GGUF's `general.file_type` for a mix, as llama.cpp numbers it (llama.h, enum llama_ftype); for `keep` that of the
+/// encoding which most bytes of `tensors` have. Nothing where it has no number.
+[[nodiscard]] std::optional<std::uint32_t> gguf_file_type(QuantMix mix, std::span<const TensorInfo> tensors);
+
+inline constexpr std::uint32_t kGgufQuantizationVersion = 2;  ///< ggml's GGML_QNT_VERSION: the layout of its blocks
+
 }  // namespace candor

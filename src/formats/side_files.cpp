@@ -32,29 +32,6 @@ void add_chat_template(std::vector<SideFile>& files, const ModelSource& source, 
   if (elsewhere != source.chat_template()) files.push_back({"chat_template.jinja", *source.chat_template()});
 }
 
-/// `general.file_type` as llama.cpp numbers it (llama.h, enum llama_ftype).
-std::optional<std::uint32_t> file_type(QuantMix mix) {
-  switch (mix) {
-    case QuantMix::keep:
-      return std::nullopt;
-    case QuantMix::f32:
-      return 0;
-    case QuantMix::f16:
-      return 1;
-    case QuantMix::q8_0:
-      return 7;
-    case QuantMix::q4_k_m:
-      return 15;
-    case QuantMix::q5_k_m:
-      return 17;
-    case QuantMix::q6_k:
-      return 18;
-    case QuantMix::bf16:
-      return 32;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> torch_dtype(QuantMix mix) {
   if (mix == QuantMix::f32) return "float32";
   if (mix == QuantMix::f16) return "float16";
@@ -97,7 +74,9 @@ std::vector<SideFile> huggingface_files(const ModelSource& source, QuantMix mix)
 GgufPairs gguf_pairs(const GgufMetadata& metadata, QuantMix mix) {
   GgufPairs pairs(metadata);
   for (const char* key : {"split.no", "split.count", "split.tensors.count", "general.alignment"}) pairs.remove(key);
-  if (const auto type = file_type(mix)) pairs.set_u32("general.file_type", *type);
+  if (mix == QuantMix::keep) return pairs;
+  if (const auto type = gguf_file_type(mix, {})) pairs.set_u32("general.file_type", *type);
+  pairs.set_u32("general.quantization_version", kGgufQuantizationVersion);
   return pairs;
 }
 
