@@ -26,7 +26,8 @@ std::optional<Encoding> QuantMap::find(std::string_view name) const {
 }
 
 void QuantMap::check_used(std::span<const TensorInfo> tensors) const {
-  for (const auto& [pattern, encoding] : patterns_) {
+  for (const auto& entry : patterns_) {
+    const std::string& pattern = entry.first;
     const bool used = std::any_of(tensors.begin(), tensors.end(),
                                   [&](const TensorInfo& tensor) { return fits_pattern(pattern, tensor.name); });
     if (!used)
