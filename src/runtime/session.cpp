@@ -43,11 +43,12 @@ void Session::truncate(Sequence& sequence, std::uint32_t tokens) {
   if (tokens >= sequence.tokens.size()) return;
   pages_.shrink(sequence.pages, tokens);
   sequence.tokens.resize(tokens);
+  sequence.types.resize(std::min<std::size_t>(sequence.types.size(), tokens));
 }
 
 void Session::run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
-                  std::span<const std::uint32_t> positions) {
-  model_.backend().run(phase, {tokens, positions, segments}, observer_ ? &observer_ : nullptr);
+                  std::span<const std::uint32_t> positions, std::span<const std::uint32_t> types) {
+  model_.backend().run(phase, {tokens, positions, segments, types}, observer_ ? &observer_ : nullptr);
 }
 
 std::vector<std::uint32_t> Session::sampled(Phase phase, std::size_t sequences) const {
@@ -82,7 +83,8 @@ void Session::compute(Sequence& sequence, std::span<const std::uint32_t> tokens,
                           sequence.pages.pages.data(),
                           &sequence.sampler,
                           sequence.tokens};
-    run(phase, {&segment, 1}, chunk, positions);
+    sequence.types.resize(std::max(sequence.types.size(), sequence.tokens.size()));
+    run(phase, {&segment, 1}, chunk, positions, std::span(sequence.types).subspan(first, chunk.size()));
     if (after) after(done, chunk.size());
     done += chunk.size();
   }
@@ -133,13 +135,47 @@ void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, 
   });
 }
 
+std::vector<float> Session::embedding(std::span<const std::uint32_t> tokens, std::span<const std::uint32_t> types) {
+  const Program& program = model_.program();
+  const ProgramPhase& phase = program.phase(Phase::prefill);
+  if (phase.instructions.empty()) fail(ErrorCode::plan, "the plan has no prefill steps");
+  const Instruction& last = phase.instructions.back();
+  const ProgramValue& value = phase.values[last.result];
+  if (value.encoding != Encoding::f32 || value.rows != kernels::RowKind::sequences)
+    fail(ErrorCode::plan,
+         "step \"{}\" ends the plan, and what it writes is no vector of a text; a plan for embedding "
+         "ends in pool, l2_normalize or a product after it",
+         last.step);
+  if (tokens.size() > program.limits.rows)
+    fail(ErrorCode::resource,
+         "{} tokens are more than a prefill chunk of {}, which must hold a whole text; shorten it "
+         "or raise --prefill-chunk",
+         tokens.size(), program.limits.rows);
+  Sequence sequence;
+  sequence.types.assign(types.begin(), types.end());
+  std::vector<float> out(value.cols);
+  try {
+    compute(sequence, tokens, Phase::prefill);
+    model_.backend().read_value(Phase::prefill, last.result, std::as_writable_bytes(std::span(out)));
+  } catch (...) {
+    truncate(sequence, 0);
+    throw;
+  }
+  truncate(sequence, 0);
+  return out;
+}
+
 std::uint64_t Session::bytes_per_token(std::uint32_t depth) const {
   const Program& program = model_.program();
   std::uint64_t bytes = 0;
   for (const Instruction& instruction : program.phase(Phase::decode).instructions) {
     for (const std::uint32_t index : instruction.weights) {
       const ProgramWeight& weight = program.weights[index];
-      bytes += instruction.operation == "gather" ? weight.bytes / weight.rows : weight.bytes;
+      std::uint64_t read = weight.bytes;
+      if (instruction.operation == "gather") read /= weight.rows;
+      if (instruction.operation == "expert_matmul")  // of its `experts` weights, `perToken`
+        read = read * instruction.constants.integer(1) / instruction.constants.integer(0);
+      bytes += read;
     }
     if (instruction.kv < 0) continue;
     const ProgramKv& cache = program.kv[static_cast<std::size_t>(instruction.kv)];

@@ -17,6 +17,7 @@ namespace candor::runtime {
 /// One sequence: its tokens so far, all of which have been computed.
 struct Sequence {
   std::vector<std::uint32_t> tokens;
+  std::vector<std::uint32_t> types;  ///< of tokens, for plans that read $types; those beyond its end are 0
   PageTable pages;
   SamplerParameters sampler;
 };
@@ -46,6 +47,11 @@ class Session {
   using LogitRows = std::function<void(std::uint32_t first_row, std::span<const float> logits, std::uint32_t rows)>;
   void logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows);
 
+  /// The vector of a whole text: what the plan's last step writes, one row a sequence. Throws Error(plan) for a plan
+  /// that ends otherwise, Error(resource) if the text is longer than a prefill chunk, which must then hold it all.
+  [[nodiscard]] std::vector<float> embedding(std::span<const std::uint32_t> tokens,
+                                             std::span<const std::uint32_t> types = {});
+
   /// Called after every instruction of every run from now on; null ends it.
   void observe(InstructionObserver observer) { observer_ = std::move(observer); }
 
@@ -62,7 +68,7 @@ class Session {
   void append(Sequence& sequence, std::span<const std::uint32_t> tokens);
   void check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const;
   void run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
-           std::span<const std::uint32_t> positions);
+           std::span<const std::uint32_t> positions, std::span<const std::uint32_t> types = {});
   [[nodiscard]] std::vector<std::uint32_t> sampled(Phase phase, std::size_t sequences) const;
 
   LoadedModel& model_;

@@ -14,7 +14,7 @@ namespace {
 const std::vector<std::uint32_t> kTokens{3, 0, 6, 3, 1};
 
 Slot index_slot(std::span<const std::uint32_t> indices) {
-  const Slot slot(static_cast<std::uint32_t>(indices.size()), 1, Encoding::u32);
+  Slot slot(static_cast<std::uint32_t>(indices.size()), 1, Encoding::u32);
   for (std::uint32_t r = 0; r < slot.rows(); ++r) slot.row<std::uint32_t>(r)[0] = indices[r];
   return slot;
 }
