@@ -15,8 +15,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kLlama = CANDOR_SHARED_DIR "/goldens/hf/llama";
-
 Json json_of(const Outcome& outcome) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return parse_json(outcome.out, "output");

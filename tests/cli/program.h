@@ -10,6 +10,10 @@
 
 namespace candor {
 
+inline const std::string kLexicon = CANDOR_SHARED_DIR "/models/lexicon-26m";
+inline const std::string kStories = CANDOR_SHARED_DIR "/models/stories260K/stories260K-f32.gguf";
+inline const std::string kLlama = CANDOR_SHARED_DIR "/goldens/hf/llama";
+
 struct Outcome {
   int status = 0;  ///< exit status, or 128 and the number of the signal that ended it
   std::string out;

@@ -14,10 +14,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-const std::string kLexicon = CANDOR_SHARED_DIR "/models/lexicon-26m";
-const std::string kStories = CANDOR_SHARED_DIR "/models/stories260K/stories260K-f32.gguf";
-const std::string kLlama = CANDOR_SHARED_DIR "/goldens/hf/llama";
-
 class Run : public testing::Test {
  protected:
   void SetUp() override { CANDOR_SKIP_WITHOUT_SHARED(); }

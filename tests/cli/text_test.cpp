@@ -16,9 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kLexicon = CANDOR_SHARED_DIR "/models/lexicon-26m";
-const std::string kLlama = CANDOR_SHARED_DIR "/goldens/hf/llama";
-
 class Text : public testing::Test {
  protected:
   void SetUp() override { CANDOR_SKIP_WITHOUT_SHARED(); }

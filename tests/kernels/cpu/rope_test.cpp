@@ -8,7 +8,7 @@
 namespace candor::cpu::testing {
 namespace {
 
-struct Shape {
+struct RopeShape {
   std::uint32_t heads, head_dim, pairs;
 };
 
@@ -17,8 +17,8 @@ class Rope : public ::testing::TestWithParam<bool> {};
 TEST_P(Rope, EqualsTheOracle) {
   const bool interleaved = GetParam();
   std::mt19937_64 random(1);
-  for (const auto& [heads, head_dim, pairs] :
-       {Shape{1, 2, 1}, Shape{3, 64, 32}, Shape{2, 80, 20}, Shape{1, 34, 17}, Shape{5, 128, 64}, Shape{2, 9, 4}}) {
+  for (const auto& [heads, head_dim, pairs] : {RopeShape{1, 2, 1}, RopeShape{3, 64, 32}, RopeShape{2, 80, 20},
+                                               RopeShape{1, 34, 17}, RopeShape{5, 128, 64}, RopeShape{2, 9, 4}}) {
     SCOPED_TRACE(::testing::Message() << heads << " heads of " << head_dim << ", " << pairs << " pairs");
     const std::vector<std::uint32_t> positions{0, 1, 2, 77, 4095, 131071, 16777215};
     const auto rows = static_cast<std::uint32_t>(positions.size());
