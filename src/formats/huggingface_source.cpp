@@ -39,10 +39,11 @@ void read_tokenizer_files(ModelSourceBuilder& builder, const fs::path& folder) {
   builder.chat_template() = chat_template_of(*builder.tokenizer_config(), folder / "tokenizer_config.json");
 }
 
-/// Maps a shard and adds its tensors; returns the names it holds.
-std::vector<std::string> add_shard(ModelSourceBuilder& builder, const fs::path& path) {
+/// Maps a shard and adds its tensors, `prefix` before their names; returns the names it holds.
+std::vector<std::string> add_shard(ModelSourceBuilder& builder, const fs::path& path, std::string_view prefix = {}) {
   const std::uint32_t file = builder.add_file(MappedFile(path));
   SafetensorsContent content = parse_safetensors(builder.file(file).bytes(), path.string());
+  for (TensorInfo& tensor : content.tensors) tensor.name.insert(0, prefix);
   std::vector<std::string> names;
   names.reserve(content.tensors.size());
   for (const TensorInfo& tensor : content.tensors) names.push_back(tensor.name);
@@ -110,6 +111,25 @@ void add_weights(ModelSourceBuilder& builder, const fs::path& folder) {
   }
 }
 
+/// Dense layers that sentence-transformers puts after the model, each in a folder that modules.json names: their
+/// tensors get the folder's name before theirs.
+void add_dense_modules(ModelSourceBuilder& builder, const fs::path& folder) {
+  const auto text = read_optional_file(folder, "modules.json");
+  if (!text) return;
+  const fs::path path = folder / "modules.json";
+  const Json modules = parse_json(*text, path.string());
+  if (!modules.is_array()) fail(ErrorCode::format, "{}: must be a list of modules", path.string());
+  for (const Json& module : modules) {
+    if (!module.is_object() || !module.contains("type") || !module["type"].is_string() || !module.contains("path") ||
+        !module["path"].is_string())
+      fail(ErrorCode::format, "{}: a module must be an object with type and path", path.string());
+    if (!module["type"].get_ref<const std::string&>().ends_with(".Dense")) continue;
+    const auto& name = module["path"].get_ref<const std::string&>();
+    check_plain_file_name(name, path.string() + ": path of a module");
+    add_shard(builder, folder / name / kSingle, name + ".");
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> chat_template_of(const std::string& tokenizer_config, const fs::path& path) {
@@ -135,6 +155,7 @@ ModelSource read_huggingface_folder(const fs::path& folder) {
   builder.generation_config() = read_object_if_present(folder, "generation_config.json");
   read_tokenizer_files(builder, folder);
   add_weights(builder, folder);
+  add_dense_modules(builder, folder);
   return builder.finish();
 }
 

@@ -77,7 +77,8 @@ Bert read_huggingface_bert(const ModelSource& source) {
   reader.require("add_cross_attention", false, "there is no other sequence to attend to");
   reader.require("is_decoder", false, "as a decoder it is not implemented");
   reader.harmless({"attention_probs_dropout_prob", "hidden_dropout_prob", "classifier_dropout", "tie_word_embeddings",
-                   "gradient_checkpointing", "problem_type", "num_labels", "sentence_transformers"});
+                   "gradient_checkpointing", "problem_type", "num_labels", "sentence_transformers",
+                   "sbert_ce_default_activation_function"});
   reader.finish();
   model.names = huggingface_bert_names(source);
   model.scores = source.find(model.names.classifier) != nullptr;
@@ -98,7 +99,7 @@ Bert read_gguf_bert(const ModelSource& source) {
     fail(ErrorCode::unsupported, "{}: attention.causal is true; BERT attends in both directions", reader.label());
   model.names = gguf_bert_names();
   model.scores = source.find(model.names.classifier) != nullptr;
-  model.pooling = read_gguf_pooling(reader);
+  model.pooling = config.pooling;
   if (!model.pooling) model.pooling = Pooling{};
   reader.finish();
   const TensorInfo* types = source.find(model.names.types);
@@ -170,7 +171,7 @@ ModelDescription describe_bert(const ModelSource& source) {
   if (model.scores) {
     add_bert_score(steps, model);
   } else {
-    add_pooling(steps, *model.pooling, "state");
+    add_pooling(steps, *model.pooling, "state", model.config.hidden);
   }
   // Heads that an embedding does without, and a table that old checkpoints saved.
   for (const TensorInfo& tensor : source.tensors())

@@ -11,9 +11,9 @@
 
 namespace candor::models {
 
-DecoderNames huggingface_decoder_names() {
-  const std::string layer = "model.layers.{L}.";
-  return {.embed = "model.embed_tokens.weight",
+DecoderNames huggingface_decoder_names(const std::string& prefix) {
+  const std::string layer = prefix + "layers.{L}.";
+  return {.embed = prefix + "embed_tokens.weight",
           .input_norm = layer + "input_layernorm.weight",
           .q_proj = layer + "self_attn.q_proj.weight",
           .k_proj = layer + "self_attn.k_proj.weight",
@@ -25,7 +25,7 @@ DecoderNames huggingface_decoder_names() {
           .gate_proj = layer + "mlp.gate_proj.weight",
           .up_proj = layer + "mlp.up_proj.weight",
           .down_proj = layer + "mlp.down_proj.weight",
-          .final_norm = "model.norm.weight",
+          .final_norm = prefix + "norm.weight",
           .lm_head = "lm_head.weight"};
 }
 
@@ -182,6 +182,12 @@ double DecoderConfig::score_factor() const {
   return query_scale != 0 ? query_scale : 1 / std::sqrt(static_cast<double>(head_dim));
 }
 
+void use_huggingface_names(const ModelSource& source, DecoderConfig& config) {
+  if (!source.find(config.prefix + "embed_tokens.weight") && source.find("embed_tokens.weight")) config.prefix.clear();
+  config.names = huggingface_decoder_names(config.prefix);
+  config.pooling = read_huggingface_pooling(source);
+}
+
 namespace {
 
 template <typename T>
@@ -286,11 +292,11 @@ ModelDescription begin_decoder(const DecoderConfig& config, std::string family) 
   return description;
 }
 
-void add_qkv_projections(StepBuilder& steps, const DecoderConfig& config) {
+void add_qkv_projections(StepBuilder& steps, const DecoderConfig& config, const std::string& src) {
   const DecoderNames& names = config.names;
   const auto project = [&](const std::string& op, const std::string& dst, const std::string& weight,
                            std::uint64_t width) {
-    steps.linear(op, "normed", dst, weight, width, config.hidden);
+    steps.linear(op, src, dst, weight, width, config.hidden);
     if (config.attention_bias) steps.bias(op + "_bias", dst, bias_name(weight), width);
   };
   project("q_proj", "q", names.q_proj, config.heads * config.head_dim);
@@ -325,11 +331,11 @@ void add_attention(StepBuilder& steps, const DecoderConfig& config) {
   if (config.output_bias) steps.bias("o_proj_bias", "attn_out", bias_name(names.o_proj), config.hidden);
 }
 
-void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config) {
+void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config, const std::string& src) {
   const DecoderNames& names = config.names;
-  steps.linear("gate_proj", "normed", "gate", names.gate_proj, config.intermediate, config.hidden);
+  steps.linear("gate_proj", src, "gate", names.gate_proj, config.intermediate, config.hidden);
   if (config.mlp_bias) steps.bias("gate_proj_bias", "gate", bias_name(names.gate_proj), config.intermediate);
-  steps.linear("up_proj", "normed", "up", names.up_proj, config.intermediate, config.hidden);
+  steps.linear("up_proj", src, "up", names.up_proj, config.intermediate, config.hidden);
   if (config.mlp_bias) steps.bias("up_proj_bias", "up", bias_name(names.up_proj), config.intermediate);
   steps.gated_activation("gate", "up", "act", config.activation);
   steps.linear("down_proj", "act", "ffn_out", names.down_proj, config.hidden, config.intermediate);
@@ -352,6 +358,11 @@ void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config) {
 
 void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config) {
   steps.section("postLayer");
+  if (config.pooling) {
+    steps.rmsnorm("final_norm", "state", "normed", config.names.final_norm, config.norm());
+    add_pooling(steps, *config.pooling, "normed", config.hidden);
+    return;
+  }
   steps.select_last_row();
   steps.rmsnorm("final_norm", "state", "normed", config.names.final_norm, config.norm());
   add_decoder_head(steps, config);
@@ -371,7 +382,8 @@ void finish_decoder(const ModelSource& source, const DecoderConfig& config, Mode
         tensor.name == "rope_factors_long.weight" || tensor.name == "rope_factors_short.weight")
       description.ignored_tensors.push_back(tensor.name);
   const TensorInfo* head = source.find(config.names.lm_head);
-  if (!config.tied || !head) return;
+  if (head && config.pooling) description.ignored_tensors.push_back(config.names.lm_head);
+  if (!config.tied || !head || config.pooling) return;
   // A tied model may still carry its head; it may only be left unread where it is the embedding's copy.
   const TensorInfo* embed = source.find(config.names.embed);
   const bool same = embed && embed->encoding == head->encoding && embed->bytes == head->bytes &&

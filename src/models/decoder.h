@@ -13,6 +13,7 @@
 #include "models/config_reader.h"
 #include "models/description.h"
 #include "models/gguf_reader.h"
+#include "models/pooling.h"
 #include "models/rope.h"
 #include "models/step_builder.h"
 
@@ -24,7 +25,7 @@ struct DecoderNames {
       up_proj, down_proj, final_norm, lm_head;
 };
 
-[[nodiscard]] DecoderNames huggingface_decoder_names();
+[[nodiscard]] DecoderNames huggingface_decoder_names(const std::string& prefix = "model.");
 [[nodiscard]] DecoderNames gguf_decoder_names();
 
 /// Layers that attend alike.
@@ -53,6 +54,8 @@ struct DecoderConfig {
   bool qk_norm = false;  ///< RMSNorm of each query and key head before RoPE
   bool tied = false;     ///< lm_head is the embedding
   DecoderNames names;
+  std::string prefix = "model.";   ///< of Hugging Face's names: none in checkpoints of the bare model
+  std::optional<Pooling> pooling;  ///< an embedding model: pooled rather than sampled
 
   [[nodiscard]] NormShape norm() const { return {norm_eps, hidden, norm_offset}; }
   [[nodiscard]] NormShape head_norm() const { return {norm_eps, head_dim, norm_offset}; }
@@ -67,6 +70,8 @@ struct DecoderConfig {
 [[nodiscard]] std::uint32_t read_layer_count(ConfigReader& reader, std::string_view key);
 /// head_dim and kv_heads where the configuration states neither.
 void check_head_split(const std::string& label, DecoderConfig& config);
+/// Names and prefix as the folder has them, and pooling if it is an embedding model's.
+void use_huggingface_names(const ModelSource& source, DecoderConfig& config);
 /// hidden_size, num_hidden_layers, heads, head_dim, vocabulary, max_position_embeddings; intermediate_size unless the
 /// family has read it already.
 void read_huggingface_dimensions(ConfigReader& reader, DecoderConfig& config);
@@ -88,17 +93,17 @@ void read_huggingface_dimensions(ConfigReader& reader, DecoderConfig& config);
 
 /// A description with architecture and facts filled in from the configuration.
 [[nodiscard]] ModelDescription begin_decoder(const DecoderConfig& config, std::string family);
-/// q, k, v and their biases, one projection each: reads slot "normed", writes "q", "k", "v".
-void add_qkv_projections(StepBuilder& steps, const DecoderConfig& config);
+/// q, k, v and their biases, one projection each: reads slot `src`, writes "q", "k", "v".
+void add_qkv_projections(StepBuilder& steps, const DecoderConfig& config, const std::string& src = "normed");
 /// Norms of q and k, RoPE, attention and output projection: reads "q", "k", "v", writes "attn_out".
 void add_attention(StepBuilder& steps, const DecoderConfig& config);
-/// gate, up, activation, down: reads slot "normed", writes "ffn_out".
-void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config);
+/// gate, up, activation, down: reads slot `src`, writes "ffn_out".
+void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config, const std::string& src = "normed");
 /// x + attention(norm(x)).
 void add_pre_norm_attention(StepBuilder& steps, const DecoderConfig& config);
 /// The layer of most decoders: x + attention(norm(x)), then x + feed_forward(norm(x)).
 void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config);
-/// Row selection, final norm, lm_head, soft-cap, sampling.
+/// Row selection, final norm, lm_head, soft-cap, sampling; or final norm and pooling.
 void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config);
 /// lm_head, soft-cap and sampling alone, for families with a final norm of their own: reads "normed".
 void add_decoder_head(StepBuilder& steps, const DecoderConfig& config);

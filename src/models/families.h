@@ -13,6 +13,7 @@ namespace candor::models {
 [[nodiscard]] Family lfm2_family();
 [[nodiscard]] Family mistral_family();
 [[nodiscard]] Family mixtral_family();
+[[nodiscard]] Family olmo2_family();
 [[nodiscard]] Family phi3_family();
 [[nodiscard]] Family qwen2_family();
 [[nodiscard]] Family qwen3_family();

@@ -93,9 +93,10 @@ std::string expand_pattern(std::string pattern, std::uint64_t layer, std::uint64
 }
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all{bert_family(), gemma2_family(), gemma3_family(),  gpt2_family(),
-                                       lfm2_family(), llama_family(),  mistral_family(), mixtral_family(),
-                                       phi3_family(), qwen2_family(),  qwen3_family(),   qwen3_moe_family()};
+  static const std::vector<Family> all{bert_family(),     gemma2_family(), gemma3_family(),  gpt2_family(),
+                                       lfm2_family(),     llama_family(),  mistral_family(), mixtral_family(),
+                                       olmo2_family(),    phi3_family(),   qwen2_family(),   qwen3_family(),
+                                       qwen3_moe_family()};
   return all;
 }
 

@@ -16,9 +16,10 @@ struct GemmaNames {
   std::string after_attention, before_feed_forward, after_feed_forward;
 };
 
-GemmaNames gemma_names(bool gguf) {
-  if (gguf) return {"blk.{L}.post_attention_norm.weight", "blk.{L}.ffn_norm.weight", "blk.{L}.post_ffw_norm.weight"};
-  const std::string layer = "model.layers.{L}.";
+GemmaNames gemma_names(const ModelSource& source, const DecoderConfig& config) {
+  if (is_gguf(source))
+    return {"blk.{L}.post_attention_norm.weight", "blk.{L}.ffn_norm.weight", "blk.{L}.post_ffw_norm.weight"};
+  const std::string layer = config.prefix + "layers.{L}.";
   return {layer + "post_attention_layernorm.weight", layer + "pre_feedforward_layernorm.weight",
           layer + "post_feedforward_layernorm.weight"};
 }
@@ -31,7 +32,7 @@ std::vector<std::string> periodic_types(std::uint32_t layers, std::uint64_t peri
   return types;
 }
 
-void read_huggingface_gemma(ConfigReader& reader, DecoderConfig& config) {
+void read_huggingface_gemma(const ModelSource& source, ConfigReader& reader, DecoderConfig& config) {
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.norm_offset = 1;
@@ -46,7 +47,7 @@ void read_huggingface_gemma(ConfigReader& reader, DecoderConfig& config) {
   config.output_bias = config.attention_bias;
   config.tied = reader.boolean("tie_word_embeddings", true);
   config.causal = !reader.boolean("use_bidirectional_attention", false);
-  config.names = huggingface_decoder_names();
+  use_huggingface_names(source, config);
 }
 
 void read_gguf_gemma(GgufReader& reader, DecoderConfig& config, std::uint32_t layers_of_27b) {
@@ -66,7 +67,7 @@ ModelDescription gemma_description(const ModelSource& source, const DecoderConfi
   ModelDescription description = begin_decoder(config, family);
   description.inference["normalization"]["preFeedforwardNorm"] = true;
   description.inference["normalization"]["postFeedforwardNorm"] = true;
-  const GemmaNames names = gemma_names(is_gguf(source));
+  const GemmaNames names = gemma_names(source, config);
   const NormShape norm = config.norm();
   StepBuilder steps(description);
   steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden, config.embedding_scale);
@@ -97,7 +98,7 @@ ModelDescription describe_gemma2(const ModelSource& source) {
     reader.finish();
   } else {
     ConfigReader reader = huggingface_reader(source);
-    read_huggingface_gemma(reader, config);
+    read_huggingface_gemma(source, reader, config);
     const RopeTable rope = read_huggingface_rope(reader, config);
     const auto types = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"});
     config.attention = attention_kinds(types ? *types : periodic_types(config.layers, 2),
@@ -140,14 +141,17 @@ ModelDescription describe_gemma3(const ModelSource& source) {
     reader.finish();
   } else {
     ConfigReader reader = huggingface_reader(source);
-    read_huggingface_gemma(reader, config);
+    read_huggingface_gemma(source, reader, config);
     const GemmaRope rope = read_huggingface_gemma3_rope(reader, config);
     const auto types = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"});
     const auto older = reader.optional_positive("sliding_window_pattern");
     const auto newer = reader.optional_positive("_sliding_window_pattern");
     const std::uint64_t period = older ? *older : newer.value_or(kPeriod);
-    config.attention = attention_kinds(types ? *types : periodic_types(config.layers, period),
-                                       reader.positive("sliding_window"), rope.sliding, rope.full);
+    // Half a window to either side, where attention goes both ways (EmbeddingGemma).
+    std::uint64_t window = reader.positive("sliding_window");
+    if (!config.causal) window = window / 2 + 1;
+    config.attention =
+        attention_kinds(types ? *types : periodic_types(config.layers, period), window, rope.sliding, rope.full);
     reader.finish();
   }
   config.qk_norm = true;

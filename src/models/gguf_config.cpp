@@ -96,6 +96,7 @@ void read_gguf_dimensions(GgufReader& reader, DecoderConfig& config) {
     fail(ErrorCode::format, "{}: vocab_size {} but token_embd.weight has {} rows", label, *stated, config.vocabulary);
   config.names = gguf_decoder_names();
   config.tied = reader.source().find(config.names.lm_head) == nullptr;
+  config.pooling = read_gguf_pooling(reader);
 }
 
 RopeTable read_gguf_rope(GgufReader& reader, const DecoderConfig& config) {

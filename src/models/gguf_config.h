@@ -7,7 +7,7 @@
 namespace candor::models {
 
 /// block_count, embedding_length, heads, key_length, context_length; the vocabulary from token_embd.weight; tied unless
-/// the file has an output matrix. Does not read feed_forward_length of models whose layers have experts only.
+/// the file has an output matrix; pooling. Does not read feed_forward_length of models whose layers have experts only.
 void read_gguf_dimensions(GgufReader& reader, DecoderConfig& config);
 
 /// RoPE with its scaling keys and, where the file has them, the tensors rope_freqs.weight (Llama 3.1) or

@@ -65,8 +65,8 @@ void read_huggingface_lfm2(const ModelSource& source, Lfm2& model) {
   model.attention = layers_of(types, "full_attention");
   config.attention = {{model.attention, 0, read_huggingface_rope(reader, config)}};
   reader.finish();
-  const std::string layer = "model.layers.{L}.";
-  config.names = huggingface_decoder_names();
+  use_huggingface_names(source, config);
+  const std::string layer = config.prefix + "layers.{L}.";
   config.names.input_norm = layer + "operator_norm.weight";
   config.names.o_proj = layer + "self_attn.out_proj.weight";
   config.names.q_norm = layer + "self_attn.q_layernorm.weight";
@@ -75,7 +75,7 @@ void read_huggingface_lfm2(const ModelSource& source, Lfm2& model) {
   config.names.gate_proj = layer + "feed_forward.w1.weight";
   config.names.up_proj = layer + "feed_forward.w3.weight";
   config.names.down_proj = layer + "feed_forward.w2.weight";
-  config.names.final_norm = "model.embedding_norm.weight";
+  config.names.final_norm = config.prefix + "embedding_norm.weight";
   model.conv_in = layer + "conv.in_proj.weight";
   model.conv_taps = layer + "conv.conv.weight";
   model.conv_out = layer + "conv.out_proj.weight";

@@ -20,7 +20,7 @@ DecoderConfig read_huggingface_llama(const ModelSource& source) {
   config.mlp_bias = reader.boolean("mlp_bias", false);
   config.tied = reader.boolean("tie_word_embeddings", false);
   reader.finish();
-  config.names = huggingface_decoder_names();
+  use_huggingface_names(source, config);
   return config;
 }
 

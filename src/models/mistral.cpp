@@ -17,7 +17,7 @@ ModelDescription describe_mistral(const ModelSource& source) {
       {{}, reader.optional_positive("sliding_window").value_or(0), read_huggingface_rope(reader, config)}};
   config.tied = reader.boolean("tie_word_embeddings", false);
   reader.finish();
-  config.names = huggingface_decoder_names();
+  use_huggingface_names(source, config);
 
   ModelDescription description = begin_decoder(config, "mistral");
   StepBuilder steps(description);

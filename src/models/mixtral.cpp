@@ -26,8 +26,8 @@ Mixtral read_huggingface_mixtral(const ModelSource& source) {
   model.experts.per_token = reader.positive("num_experts_per_tok");
   reader.harmless({"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"});  // training's
   reader.finish();
-  config.names = huggingface_decoder_names();
-  const std::string moe = "model.layers.{L}.block_sparse_moe.";
+  use_huggingface_names(source, config);
+  const std::string moe = config.prefix + "layers.{L}.block_sparse_moe.";
   model.experts.router = moe + "gate.weight";
   model.experts.gate_proj = moe + "experts.{E}.w1.weight";
   model.experts.up_proj = moe + "experts.{E}.w3.weight";

@@ -27,7 +27,7 @@ DecoderConfig read_huggingface_phi3(const ModelSource& source) {
   for (const char* key : {"full_attn_mod", "interpolate_factor"})
     reader.require(key, 1, "other values are not implemented");
   reader.finish();
-  config.names = huggingface_decoder_names();
+  use_huggingface_names(source, config);
   return config;
 }
 
@@ -44,9 +44,10 @@ DecoderConfig read_gguf_phi3(const ModelSource& source) {
 
 ModelDescription describe_phi3(const ModelSource& source) {
   const DecoderConfig config = is_gguf(source) ? read_gguf_phi3(source) : read_huggingface_phi3(source);
-  const PhiNames names = is_gguf(source) ? PhiNames{"blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"}
-                                         : PhiNames{"model.layers.{L}.self_attn.qkv_proj.weight",
-                                                    "model.layers.{L}.mlp.gate_up_proj.weight"};
+  const std::string layer = config.prefix + "layers.{L}.";
+  const PhiNames names = is_gguf(source)
+                             ? PhiNames{"blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"}
+                             : PhiNames{layer + "self_attn.qkv_proj.weight", layer + "mlp.gate_up_proj.weight"};
   const std::uint64_t q_width = config.heads * config.head_dim;
   const std::uint64_t kv_width = config.kv_heads * config.head_dim;
   const std::uint64_t ffn_width = config.intermediate;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "formats/file_name.h"
 #include "models/config_reader.h"
 
 namespace candor::models {
@@ -44,6 +45,20 @@ std::string pooling_kind(const fs::path& path) {
   return kind;
 }
 
+/// N_Dense/config.json; the folder's tensors are read with its name before theirs.
+DenseLayer read_dense(const fs::path& model, const std::string& folder) {
+  const fs::path path = model / folder / "config.json";
+  const auto config = read_json_file(path);
+  if (!config) fail(ErrorCode::not_found, "{}: is missing; fetch it", path.string());
+  ConfigReader reader(*config, path.string());
+  DenseLayer dense{folder + ".linear.weight", reader.positive("in_features"), reader.positive("out_features"),
+                   reader.boolean("bias", true)};
+  reader.require("activation_function", "torch.nn.modules.linear.Identity",
+                 "activations after a dense layer are not implemented");
+  reader.finish();
+  return dense;
+}
+
 }  // namespace
 
 std::optional<Pooling> read_huggingface_pooling(const ModelSource& source) {
@@ -61,14 +76,16 @@ std::optional<Pooling> read_huggingface_pooling(const ModelSource& source) {
     const auto is = [&](std::string_view name) { return type.ends_with("." + std::string(name)); };
     if (is("Transformer")) continue;
     if (is("Pooling")) {
-      if (folder.find("..") != std::string::npos || folder.starts_with('/'))
-        fail(ErrorCode::format, "{}: path \"{}\" leads out of the folder", path.string(), printable(folder));
+      check_plain_file_name(folder, path.string() + ": path of a module");
       pooling.kind = pooling_kind(source.path() / folder / "config.json");
+    } else if (is("Dense")) {
+      check_plain_file_name(folder, path.string() + ": path of a module");
+      pooling.dense.push_back(read_dense(source.path(), folder));
     } else if (is("Normalize")) {
       pooling.normalize = true;
     } else {
-      fail(ErrorCode::unsupported, "{}: module {} is unknown; known are Transformer, Pooling, Normalize", path.string(),
-           printable(type));
+      fail(ErrorCode::unsupported, "{}: module {} is unknown; known are Transformer, Pooling, Dense, Normalize",
+           path.string(), printable(type));
     }
   }
   if (pooling.kind.empty()) fail(ErrorCode::unsupported, "{}: has no Pooling module", path.string());
@@ -82,11 +99,26 @@ std::optional<Pooling> read_gguf_pooling(GgufReader& reader) {
     fail(ErrorCode::unsupported, "{}: pooling_type {} is unknown; known are 0 none, 1 mean, 2 first, 3 last",
          reader.label(), type);
   if (type == 0) return std::nullopt;
-  return Pooling{kKinds[type], true};
+  Pooling pooling{kKinds[type]};
+  for (const char* name : {"dense_2.weight", "dense_3.weight"}) {
+    const TensorInfo* tensor = reader.source().find(name);
+    if (!tensor) continue;
+    if (tensor->shape.size() != 2) fail(ErrorCode::format, "{}: tensor {} is no matrix", reader.label(), name);
+    pooling.dense.push_back({name, tensor->shape[1], tensor->shape[0], false});
+  }
+  reader.harmless({"dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out"});  // the shapes say it
+  return pooling;
 }
 
-void add_pooling(StepBuilder& steps, const Pooling& pooling, const std::string& src) {
+void add_pooling(StepBuilder& steps, const Pooling& pooling, const std::string& src, std::uint64_t width) {
   steps.pool("pool", src, "embedding", pooling.kind);
+  for (const DenseLayer& dense : pooling.dense) {
+    if (dense.in != width)
+      fail(ErrorCode::format, "{} reads {} columns where there are {}", dense.weight, dense.in, width);
+    steps.linear("dense", "embedding", "embedding", dense.weight, dense.out, dense.in);
+    if (dense.bias) steps.bias("dense_bias", "embedding", bias_name(dense.weight), dense.out);
+    width = dense.out;
+  }
   if (pooling.normalize) steps.l2_normalize("normalize", "embedding", 1e-12);
 }
 

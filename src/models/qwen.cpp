@@ -9,7 +9,7 @@ namespace candor::models {
 namespace {
 
 std::vector<std::string> qwen_layer_types(ConfigReader& reader, const DecoderConfig& config, bool windows) {
-  const std::uint64_t first = reader.optional_positive("max_window_layers").value_or(0);
+  const double first = reader.optional_number("max_window_layers").value_or(0);
   if (auto given = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"})) return *given;
   std::vector<std::string> types;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer)
@@ -27,6 +27,7 @@ DecoderConfig read_qwen(const ModelSource& source, const std::string& architectu
     ConfigReader reader = huggingface_reader(source);
     read_huggingface_qwen(reader, config);
     reader.finish();
+    use_huggingface_names(source, config);
   }
   return config;
 }
@@ -67,7 +68,6 @@ void read_huggingface_qwen(ConfigReader& reader, DecoderConfig& config) {
   const bool windows = reader.boolean("use_sliding_window", false) && window != 0;
   const RopeTable rope = read_huggingface_rope(reader, config);
   config.attention = attention_kinds(qwen_layer_types(reader, config, windows), window, rope, rope);
-  config.names = huggingface_decoder_names();
 }
 
 void read_gguf_qwen(GgufReader& reader, DecoderConfig& config) {

@@ -49,7 +49,8 @@ QwenMoe read_huggingface_qwen_moe(const ModelSource& source) {
   read_sparse_layers(reader, model);
   reader.harmless({"output_router_logits", "router_aux_loss_coef"});  // training's
   reader.finish();
-  const std::string mlp = "model.layers.{L}.mlp.";
+  use_huggingface_names(source, model.config);
+  const std::string mlp = model.config.prefix + "layers.{L}.mlp.";
   model.experts.router = mlp + "gate.weight";
   model.experts.gate_proj = mlp + "experts.{E}.gate_proj.weight";
   model.experts.up_proj = mlp + "experts.{E}.up_proj.weight";

@@ -55,6 +55,21 @@ TEST(Rope, YarnInterpolatesBetweenTheRampsAndScalesAttention) {
   EXPECT_EQ(given.attention_scale, 1.5);
 }
 
+TEST(Rope, LongRopeDividesByFactorsOfItsOwnChosenByTheContext) {
+  const Json scaling{{"type", "longrope"},
+                     {"long_factor", {1.0, 2.0, 4.0, 8.0}},
+                     {"short_factor", {1.0, 1.0, 1.0, 1.5}},
+                     {"original_max_position_embeddings", 1024}};
+  const RopeTable plain = table({});
+  const RopeTable extended = table(scaling, 8, 10000, 4096);
+  EXPECT_FLOAT_EQ(extended.inverse_frequencies[2], plain.inverse_frequencies[2] / 4);
+  EXPECT_NEAR(extended.attention_scale, std::sqrt(1 + std::log(4.0) / std::log(1024.0)), 1e-12);
+  EXPECT_EQ(extended.scaling, "longrope");
+  const RopeTable original = table(scaling, 8, 10000, 1024);
+  EXPECT_FLOAT_EQ(original.inverse_frequencies[3], plain.inverse_frequencies[3] / 1.5F);
+  EXPECT_EQ(original.attention_scale, 1);
+}
+
 TEST(Rope, RefusesWhatItDoesNotKnow) {
   const auto expect = [](const Json& scaling, const char* text) {
     try {
@@ -66,6 +81,8 @@ TEST(Rope, RefusesWhatItDoesNotKnow) {
   };
   expect({{"rope_type", "dynamic"}, {"factor", 2.0}}, "\"dynamic\" is unknown");
   expect({{"rope_type", "linear"}}, "factor is missing");
+  expect({{"rope_type", "linear"}, {"factor", 0}}, "factor must be positive");
+  expect({{"rope_type", "longrope"}, {"long_factor", {1.0}}}, "long_factor must be a list of 4 numbers");
   expect({{"rope_type", "linear"}, {"factor", 2.0}, {"alpha", 3.0}}, "unknown key alpha");
   expect({{"rope_type", 3}}, "rope_type must be a string");
   expect(Json::array(), "must be a JSON object");

@@ -135,7 +135,8 @@ std::vector<double> oracle(const Settings& s, const Sequence& sequence, std::uin
     for (std::uint32_t head = 0; head < s.heads; ++head) {
       const std::uint32_t kv = head / (s.heads / s.kv_heads) * s.head_dim;
       const std::uint32_t begin = s.window > 0 && i + 1 > s.window ? i + 1 - s.window : 0;
-      const std::uint32_t end = s.causal ? i + 1 : sequence.length();
+      std::uint32_t end = s.causal ? i + 1 : sequence.length();
+      if (!s.causal && s.window != 0) end = std::min(end, i + s.window);
       std::vector<double> weight;
       double sum = 0;
       for (std::uint32_t j = begin; j < end; ++j) {
@@ -168,7 +169,8 @@ std::vector<Settings> all_settings() {
           {.softcap = 1.5},
           {.heads = 30, .kv_heads = 1, .head_dim = 4},
           {.heads = 2, .kv_heads = 2, .head_dim = 64, .scale = 0.125},
-          {.causal = false}};
+          {.causal = false},
+          {.window = 7, .causal = false}};
 }
 
 std::string describe(const Settings& s) {

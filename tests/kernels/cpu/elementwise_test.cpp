@@ -99,6 +99,7 @@ TEST(Elementwise, GatesAndSumsOfTwo) {
       {"cpu/gated_activation.cpp", {{0}}, [](double g, double u) { return silu(g) * u; }},
       {"cpu/gated_activation.cpp", {{1}}, [](double g, double u) { return gelu_tanh(g) * u; }},
       {"cpu/gated_activation.cpp", {{2}}, [](double g, double u) { return gelu_erf(g) * u; }},
+      {"cpu/multiply.cpp", {}, [](double a, double b) { return a * b; }},
       {"cpu/residual_add.cpp", {}, [](double a, double b) { return a + b; }}};
   for (const Pair& pair : pairs) {
     for (const std::uint32_t width : kWidths) {

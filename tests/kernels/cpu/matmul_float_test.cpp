@@ -114,6 +114,40 @@ INSTANTIATE_TEST_SUITE_P(Encodings, FloatMatmul,
                                            Variant{"cpu/matmul_bf16.cpp", Encoding::bf16}),
                          [](const auto& tested) { return std::string(to_string(tested.param.encoding)); });
 
+class TransposedMatmul : public ::testing::TestWithParam<Variant> {};
+
+// The same weight stored either way gives the same bits.
+TEST_P(TransposedMatmul, EqualsTheProductWithTheWeightTurnedRound) {
+  std::mt19937_64 random(5);
+  const std::size_t size = info(GetParam().encoding).block_bytes;
+  for (const auto& [rows, outputs, depth] : kShapes) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << outputs << " x " << depth);
+    Slot x(rows, depth);
+    x.fill(random);
+    const StoredWeight w = plain_weight(random, outputs, depth, GetParam().encoding);
+    StoredWeight turned{.rows = depth, .cols = outputs, .encoding = w.encoding};
+    turned.bytes.resize(w.bytes.size());
+    for (std::uint32_t n = 0; n < outputs; ++n)
+      for (std::uint32_t k = 0; k < depth; ++k)
+        std::memcpy(turned.bytes.data() + (k * outputs + n) * size, w.bytes.data() + (n * depth + k) * size, size);
+    KernelCall call{.file = GetParam().file};
+    call.inputs = {&x};
+    call.weights = {&w};
+    const Slot wanted(rows, outputs);
+    call.run(available_isas().front(), 1, wanted);
+    call.file = "cpu/matmul_transposed.cpp";
+    call.entry = to_string(GetParam().encoding);
+    call.weights = {&turned};
+    EXPECT_EQ(values(run_everywhere(call, rows, outputs)), values(wanted));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Encodings, TransposedMatmul,
+                         ::testing::Values(Variant{"cpu/matmul_f32.cpp", Encoding::f32},
+                                           Variant{"cpu/matmul_f16.cpp", Encoding::f16},
+                                           Variant{"cpu/matmul_bf16.cpp", Encoding::bf16}),
+                         [](const auto& tested) { return std::string(to_string(tested.param.encoding)); });
+
 TEST(FloatMatmulEdges, SubnormalHalvesInfinitiesAndNans) {
   StoredWeight w{.rows = 4, .cols = 2, .encoding = Encoding::f16};
   const std::uint16_t bits[] = {0x0001, 0x8001, 0x03ff, 0x0000, 0x7c00, 0x0000, 0x7e00, 0x0000};
