@@ -11,9 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kStories = fs::path(CANDOR_SHARED_DIR) / "models/stories260K/stories260K-f32.gguf";
-const fs::path kLlama = fs::path(CANDOR_SHARED_DIR) / "goldens/hf/llama";
-
 class Files : public testing::Test {
  protected:
   void SetUp() override { CANDOR_SKIP_WITHOUT_SHARED(); }
@@ -23,7 +20,7 @@ class Files : public testing::Test {
     for (const auto& entry : fs::directory_iterator(kLlama))
       if (entry.path().filename() != "expected.safetensors")
         folder_.write(entry.path().filename().string(), read_file(entry.path(), 1 << 24));
-    std::string content = read_file(kLlama / file, 1 << 24);
+    std::string content = read_file(fs::path(kLlama) / file, 1 << 24);
     change(content);
     folder_.write(file, content);
     return folder_.path();
