@@ -30,6 +30,8 @@ struct RopeSettings {
   std::uint64_t rotary_dim = 0;     ///< rotated dimensions of a head, even
   std::uint64_t max_positions = 0;  ///< max_position_embeddings
   const Json* scaling = nullptr;    ///< rope_scaling or rope_parameters, null for none
+  /// original_max_position_embeddings where it stands outside the scaling.
+  std::optional<std::uint64_t> original_positions = std::nullopt;
 };
 
 /// Throws Error(unsupported) for an unknown scaling type or an unknown key, Error(format) for a wrong value.
