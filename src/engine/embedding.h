@@ -13,6 +13,9 @@
 
 namespace candor {
 
+/// Tokens of a prefill chunk that suit embedding models: a text must fit one, and most such models hold no more.
+inline constexpr std::uint32_t kTextTokens = 2048;
+
 struct TextVector {
   std::vector<float> values;
   std::size_t tokens = 0;
