@@ -199,8 +199,9 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
   input.registry = &registry;
   if (const TextSection* model = text_case.find("model")) input.model_id = model->value;
   if (const TextSection* layers = text_case.find("layers")) input.layers = std::stoll(layers->value);
-  if (const TextSection* findings = text_case.find("expect lint"))
+  if (const TextSection* findings = text_case.find("expect lint")) {
     EXPECT_EQ(squeeze(print_findings(input)), squeeze(findings->lines));
+  }
   const TextSection* error = text_case.find("expect error");
   try {
     const std::optional<ExecutionPlan> plan = compile(input);
@@ -211,8 +212,9 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
     EXPECT_EQ(plan == std::nullopt, text_case.find("expect no plan") != nullptr);
     if (!plan) return;
     for (const TextSection& section : text_case.sections) check_section(section, *plan);
-    if (const TextSection* changes = text_case.find("expect diff"))
+    if (const TextSection* changes = text_case.find("expect diff")) {
       EXPECT_EQ(squeeze(print_changes(input, *plan)), squeeze(changes->lines));
+    }
   } catch (const Error& refused) {
     if (error == nullptr && text_case.find("expect lint") != nullptr) return;  // lint has more to say than the refusal
     EXPECT_EQ(refused.what() + std::string("\n"), error == nullptr ? "no error\n" : error->text());
