@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/artifact_writer.h"
+#include "formats/column_weights.h"
 #include "formats/manifest.h"
 #include "formats/quant/codec.h"
 #include "formats/safetensors_writer.h"
@@ -268,8 +269,9 @@ class Conversion {
   }
 
   EncodingStats encode(const PlannedTensor& tensor, std::span<const std::byte> stored, std::span<std::byte> out) {
+    const std::vector<float> weights = column_weights(source_, *tensor.source);
     const auto run = [&](const ElementReader& read) {
-      return encode_tensor(read, tensor.output.shape, tensor.output.encoding, out, pool_);
+      return encode_tensor(read, tensor.output.shape, tensor.output.encoding, out, pool_, weights);
     };
     if (!tensor.apply && tensor.row_order.empty() && tensor.source->layout != TensorLayout::columns)
       return run(stored_elements(*tensor.source, stored));

@@ -47,6 +47,9 @@ class Reader {
     check_as_original(document_, tensors_, failures_);
     refuse_if_failed();
     manifest_.sealed = document_.contains(kDigestField);
+    if (!manifest_.sealed && document_.contains("files"))
+      fail(ErrorCode::integrity, "{}: {} is missing, but what the manifest says is pinned by it; restore the file",
+           label_, kDigestField);
     read_shards();
     read_tensors();
     read_files();

@@ -69,9 +69,9 @@ struct Bands {
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>((elements + per_band - 1) / per_band); }
 };
 
-Bands cut(std::uint64_t elements, std::span<const std::uint64_t> shape, Encoding encoding) {
+Bands cut(std::uint64_t elements, std::span<const std::uint64_t> shape, Encoding encoding, bool whole_rows) {
   const std::uint64_t cols = shape.empty() ? 1 : shape.back();
-  if (cols % info(encoding).block_size == 0) return {elements, kBandElements, kBandElements};
+  if (!whole_rows && cols % info(encoding).block_size == 0) return {elements, kBandElements, kBandElements};
   return {elements, cols, std::max<std::uint64_t>(1, kBandElements / cols) * cols};
 }
 
@@ -82,10 +82,15 @@ struct Scratch {
 };
 
 /// Encodes the band that `before` holds, and decodes it again into `after`.
-void encode_band(Encoding encoding, std::uint64_t cols, Scratch& scratch, std::uint64_t elements, std::byte* out) {
+void encode_band(Encoding encoding, std::uint64_t cols, Scratch& scratch, std::uint64_t elements, std::byte* out,
+                 std::span<const float> column_weights) {
   for (std::uint64_t done = 0; done < elements; done += cols) {
     const std::uint64_t count = std::min(cols, elements - done);
-    quantize(encoding, scratch.before.data() + done, out, 1, count);
+    if (column_weights.empty()) {
+      quantize(encoding, scratch.before.data() + done, out, 1, count);
+    } else {
+      quantize_weighted(encoding, scratch.before.data() + done, out, 1, count, column_weights.data());
+    }
     dequantize(encoding, out, scratch.after.data() + done, count);
     out += padded_row_bytes(encoding, count);
   }
@@ -94,10 +99,13 @@ void encode_band(Encoding encoding, std::uint64_t cols, Scratch& scratch, std::u
 }  // namespace
 
 EncodingStats encode_tensor(const ElementReader& read, std::span<const std::uint64_t> shape, Encoding encoding,
-                            std::span<std::byte> out, ThreadPool& pool) {
+                            std::span<std::byte> out, ThreadPool& pool, std::span<const float> column_weights) {
   const std::uint64_t elements = checked_elements(shape, "tensor");
   if (elements == 0) return {};
-  const Bands bands = cut(elements, shape, encoding);
+  if (!column_weights.empty() && (shape.empty() || column_weights.size() != shape.back()))
+    fail(ErrorCode::internal, "{} column weights for shape {}", column_weights.size(), print_shape(shape));
+  if (!column_weights.empty() && !can_weight(encoding, shape.back())) column_weights = {};
+  const Bands bands = cut(elements, shape, encoding, !column_weights.empty());
   const std::uint64_t band_bytes = bands.per_band / bands.cols * padded_row_bytes(encoding, bands.cols);
   if (out.size() != padded_bytes(encoding, shape, TensorLayout::rows, "tensor") || !can_quantize(encoding))
     fail(ErrorCode::internal, "{} bytes for shape {} in {}", out.size(), print_shape(shape), to_string(encoding));
@@ -109,7 +117,7 @@ EncodingStats encode_tensor(const ElementReader& read, std::span<const std::uint
     const std::uint64_t first = band * bands.per_band;
     const std::uint64_t count = std::min(bands.per_band, elements - first);
     read(first, std::span(own.before).first(count));
-    encode_band(encoding, bands.cols, own, count, out.data() + band * band_bytes);
+    encode_band(encoding, bands.cols, own, count, out.data() + band * band_bytes, column_weights);
     sums[band] = compare(std::span(own.before).first(count), std::span(own.after).first(count));
   });
   return add_up(sums, elements);

@@ -33,9 +33,10 @@ struct EncodingStats {
 using ElementReader = std::function<void(std::uint64_t first, std::span<float> out)>;
 
 /// Encodes a tensor of this shape in layout rows, where rows are whole blocks of `encoding` or are padded. `out` has
-/// padded_bytes(encoding, shape, rows) bytes.
+/// padded_bytes(encoding, shape, rows) bytes. `column_weights`, one a column or none at all, says how much errors count
+/// (quantize_weighted); encodings that take no weights ignore it.
 EncodingStats encode_tensor(const ElementReader& read, std::span<const std::uint64_t> shape, Encoding encoding,
-                            std::span<std::byte> out, ThreadPool& pool);
+                            std::span<std::byte> out, ThreadPool& pool, std::span<const float> column_weights = {});
 
 /// A reader of a stored tensor whose bytes lie in one piece; they must outlive it. Layout columns is not read.
 [[nodiscard]] ElementReader stored_elements(const TensorInfo& tensor, std::span<const std::byte> bytes);

@@ -69,6 +69,76 @@ TEST(Artifact, DamageIsReportedByTensorAndRange) {
   EXPECT_NO_THROW(check_tensor_digest(source, source.tensors().front()));
 }
 
+/// `name` with one bit flipped must be found out, by opening the artifact or by hashing it.
+void expect_noticed(const std::filesystem::path& folder, const std::string& name, std::size_t offset,
+                    const Json& manifest, ThreadPool& pool) {
+  std::optional<ModelSource> source;
+  try {
+    source.emplace(ModelSource::open(folder));
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(name));
+    return;
+  }
+  if (!name.starts_with("shard_")) {  // e for E in a number, say: the manifest means what it meant
+    EXPECT_EQ(name, "manifest.json");
+    EXPECT_EQ(source->manifest(), manifest);
+    return;
+  }
+  const std::vector<Damage> damages = verify_artifact(*source, pool);
+  const bool found = std::ranges::any_of(damages, [&](const Damage& damage) {
+    return damage.file == name && damage.offset <= offset && offset < damage.offset + damage.size &&
+           source->find(damage.tensor) != nullptr;
+  });
+  EXPECT_TRUE(found);
+  EXPECT_THAT(error_of(ErrorCode::integrity, [&] { (void)verify_for_loading(*source, VerifyMode::full, pool); }),
+              HasSubstr(name));
+}
+
+TEST(Artifact, OneFlippedBitAnywhereIsNoticedAndNamed) {
+  const TestFolder folder;
+  const auto path = folder.path() / "model";
+  const Json manifest = write_sample(path);
+  ThreadPool pool(1);
+  std::size_t flips = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    const std::string whole = read_file(entry.path(), 1 << 20);
+    for (std::size_t offset = flips % 11; offset < whole.size(); offset += 11) {
+      std::string flipped = whole;
+      flipped[offset] = static_cast<char>(flipped[offset] ^ 1 << flips++ % 8);
+      std::ofstream(entry.path(), std::ios::binary) << flipped;
+      SCOPED_TRACE(name + " at " + std::to_string(offset));
+      expect_noticed(path, name, offset, manifest, pool);
+    }
+    std::ofstream(entry.path(), std::ios::binary) << whole;
+  }
+  EXPECT_GT(flips, 500u);
+  const ModelSource whole = ModelSource::open(path);
+  const Verification full = verify_for_loading(whole, VerifyMode::full, pool);
+  EXPECT_EQ(full.tensors, 4u);
+  EXPECT_EQ(full.bytes, verification_bytes(whole));
+}
+
+TEST(Artifact, SamplesFindDamageAndNeedDigests) {
+  const TestFolder folder;
+  const auto path = folder.path() / "model";
+  write_sample(path);
+  ThreadPool pool(1);
+  const Verification sampled = verify_for_loading(ModelSource::open(path), VerifyMode::sampled, pool);
+  EXPECT_GE(sampled.tensors, 1u);
+  EXPECT_EQ(sampled.to_json()["mode"], "sampled");
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.path().filename().string().starts_with("shard_"))
+      for (int offset = 0; offset < static_cast<int>(entry.file_size()); offset += 64) flip_byte(entry.path(), offset);
+  const ModelSource damaged = ModelSource::open(path);  // every tensor: whatever is chosen is damaged
+  (void)error_of(ErrorCode::integrity, [&] { (void)verify_for_loading(damaged, VerifyMode::sampled, pool); });
+  EXPECT_EQ(verify_for_loading(damaged, VerifyMode::header, pool).bytes, 0u);
+  const auto gguf = folder.write("m.gguf", sample_gguf());
+  EXPECT_THAT(
+      error_of(ErrorCode::usage, [&] { (void)verify_for_loading(ModelSource::open(gguf), VerifyMode::full, pool); }),
+      HasSubstr("no digests"));
+}
+
 TEST(Artifact, EveryChangedFileIsNoticedWhenOpening) {
   const TestFolder folder;
   const auto path = folder.path() / "model";

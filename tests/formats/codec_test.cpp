@@ -211,5 +211,44 @@ TEST(Codec, Float8ValuesAreThoseOfTheSpecification) {
   EXPECT_TRUE(std::isinf(decode(Encoding::f8_e5m2, 0xfc)));
 }
 
+double weighted_error_of(Encoding encoding, const std::vector<std::byte>& blocks, const std::vector<float>& values,
+                         const std::vector<float>& weights) {
+  std::vector<float> decoded(values.size());
+  dequantize(encoding, blocks.data(), decoded.data(), decoded.size());
+  double error = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double difference = static_cast<double>(decoded[i]) - static_cast<double>(values[i]);
+    error += static_cast<double>(weights[i % weights.size()]) * difference * difference;
+  }
+  return error;
+}
+
+TEST(Codec, WeightsMakeTheirColumnsMoreExact) {
+  constexpr std::size_t kRows = 64;
+  constexpr std::size_t kCols = 512;
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(kRows * kCols);
+  for (float& value : values) value = normal(random);
+  std::vector<float> weights(kCols);
+  for (float& weight : weights) weight = std::exp(normal(random));
+  const std::vector<float> ones(kCols, 1.0f);
+  for (const Encoding encoding : {Encoding::q4_k, Encoding::q5_k}) {
+    ASSERT_TRUE(can_weight(encoding, kCols));
+    std::vector<std::byte> plain(kRows * padded_row_bytes(encoding, kCols));
+    std::vector<std::byte> equal = plain;
+    std::vector<std::byte> weighted = plain;
+    quantize(encoding, values.data(), plain.data(), kRows, kCols);
+    quantize_weighted(encoding, values.data(), equal.data(), kRows, kCols, ones.data());
+    quantize_weighted(encoding, values.data(), weighted.data(), kRows, kCols, weights.data());
+    EXPECT_EQ(plain, equal);
+    EXPECT_LT(weighted_error_of(encoding, weighted, values, weights),
+              0.97 * weighted_error_of(encoding, plain, values, weights));
+    EXPECT_LT(weighted_error_of(encoding, plain, values, ones), weighted_error_of(encoding, weighted, values, ones));
+  }
+  EXPECT_FALSE(can_weight(Encoding::q4_k, 300));
+  EXPECT_FALSE(can_weight(Encoding::q8_0, 512));
+}
+
 }  // namespace
 }  // namespace candor

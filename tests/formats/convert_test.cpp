@@ -9,6 +9,7 @@
 
 #include "artifact_sample.h"
 #include "formats/artifact_verify.h"
+#include "formats/column_weights.h"
 #include "formats/quant/codec.h"
 #include "test_folder.h"
 
@@ -16,6 +17,8 @@ namespace candor {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
 std::vector<float> values_of(const ModelSource& source, std::string_view name) {
@@ -84,6 +87,49 @@ TEST_F(ConvertTest, MixesGiveTheSensitiveTensorsMoreBits) {
   EXPECT_EQ(result.chat_template(), "{{ x }}");
   EXPECT_EQ(result.config()["model_type"], "llama");
   EXPECT_LT(report.bytes_after(), report.bytes_before() / 4);
+}
+
+TEST_F(ConvertTest, ColumnsCountAsTheNormBeforeThemIsLarge) {
+  const OutputLayout layout =
+      layout_safetensors({make_tensor("model.layers.0.input_layernorm.weight", Encoding::f32, {4}),
+                          make_tensor("model.layers.0.post_attention_layernorm.weight", Encoding::f32, {4}),
+                          make_tensor("model.layers.0.self_attn.q_proj.weight", Encoding::f32, {2, 4}),
+                          make_tensor("model.layers.0.self_attn.o_proj.weight", Encoding::f32, {4, 4})},
+                         {});
+  std::vector<float> values(4 + 4 + 8 + 16, 1.0f);
+  values[0] = 3.0f;
+  values[1] = 0.0f;  // and two of 1: squares with a mean of 11 / 4
+  std::string bytes = layout.files[0].header;
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  write_file_atomically(input / "model.safetensors", bytes);
+  const ModelSource source = ModelSource::open(input);
+  const auto weights = column_weights(source, *source.find("model.layers.0.self_attn.q_proj.weight"));
+  EXPECT_THAT(weights, ElementsAre(FloatEq(36.0f / 11), FloatEq(0.01f), FloatEq(4.0f / 11), FloatEq(4.0f / 11)));
+  EXPECT_TRUE(column_weights(source, *source.find("model.layers.0.self_attn.o_proj.weight")).empty());
+  EXPECT_TRUE(column_weights(source, *source.find("model.layers.0.input_layernorm.weight")).empty());
+}
+
+TEST_F(ConvertTest, AMapDecidesOverTheMix) {
+  const ModelSource source = ModelSource::open(input);
+  ConvertOptions choices = options(OutputFormat::artifact, QuantMix::q4_k_m);
+  choices.map = QuantMap({{"*.2.self_attn.v_proj.weight", "f16"}, {"*v_proj*", "q5_0"}}, "map");
+  const ModelSource result = ModelSource::open(convert(source, choices, pool).output);
+  EXPECT_EQ(result.find("model.layers.2.self_attn.v_proj.weight")->encoding, Encoding::f16);
+  EXPECT_EQ(result.find("model.layers.0.self_attn.v_proj.weight")->encoding, Encoding::q5_0);
+  EXPECT_EQ(result.find("model.layers.1.self_attn.q_proj.weight")->encoding, Encoding::q4_k);
+  choices.map = QuantMap({{"blk.*", "f16"}}, "map");
+  EXPECT_THAT(error_of(ErrorCode::usage, [&] { (void)convert(source, choices, pool); }), HasSubstr("fits no tensor"));
+  for (const Json& wrong : {Json::array(), Json{{"x", "q9_9"}}, Json{{"x", "iq2_xs"}}, Json{{"x", 3}}})
+    (void)error_of(ErrorCode::usage, [&] { (void)QuantMap(wrong, "map"); });
+}
+
+TEST(QuantMapPatterns, StarsStandForAnyText) {
+  EXPECT_TRUE(fits_pattern("*", ""));
+  EXPECT_TRUE(fits_pattern("a*c*", "abcbc"));
+  EXPECT_TRUE(fits_pattern("a*bc", "abcbc"));
+  EXPECT_FALSE(fits_pattern("a*b", "abc"));
+  EXPECT_FALSE(fits_pattern("", "a"));
+  EXPECT_FALSE(fits_pattern("a.c", "abc"));
 }
 
 TEST_F(ConvertTest, ReportsWhatEncodingCost) {

@@ -77,5 +77,8 @@ void encode_q8_0(const float* in, std::uint8_t* block);
 void encode_q4_k(const float* in, std::uint8_t* block);
 void encode_q5_k(const float* in, std::uint8_t* block);
 void encode_q6_k(const float* in, std::uint8_t* block);
+/// The squared error of element i counts weights[i] times.
+void encode_q4_k_weighted(const float* in, const float* weights, std::uint8_t* block);
+void encode_q5_k_weighted(const float* in, const float* weights, std::uint8_t* block);
 
 }  // namespace candor::quant

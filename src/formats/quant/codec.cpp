@@ -216,4 +216,23 @@ void quantize(Encoding encoding, const float* src, std::byte* dst, std::uint64_t
     quantize_row(type, encode, src + row * cols, out + row * row_bytes, cols);
 }
 
+bool can_weight(Encoding encoding, std::uint64_t cols) {
+  return (encoding == Encoding::q4_k || encoding == Encoding::q5_k) && cols % info(encoding).block_size == 0;
+}
+
+void quantize_weighted(Encoding encoding, const float* src, std::byte* dst, std::uint64_t rows, std::uint64_t cols,
+                       const float* column_weights) {
+  if (!can_weight(encoding, cols))
+    fail(ErrorCode::internal, "{} with {} columns takes no weights", to_string(encoding), cols);
+  const EncodingInfo& type = info(encoding);
+  const auto encode = encoding == Encoding::q4_k ? quant::encode_q4_k_weighted : quant::encode_q5_k_weighted;
+  auto* out = reinterpret_cast<std::uint8_t*>(dst);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t col = 0; col < cols; col += type.block_size) {
+      encode(src + row * cols + col, column_weights + col, out);
+      out += type.block_bytes;
+    }
+  }
+}
+
 }  // namespace candor

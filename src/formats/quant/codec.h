@@ -1,7 +1,7 @@
 // Encoding ↔ float32, for every Encoding that holds numbers. Decoding is bit-equal to ggml's reference for its block
 // types. Encoding is byte-equal to it for the plain, Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 types, and has a smaller squared
 // error for Q4_K, Q5_K and Q6_K. Everything here is scalar C++ whose result depends on the input alone: it makes files
-// and is the oracle of kernels, which have their own vector code. Not a goal: importance matrices, and writing types
+// and is the oracle of kernels, which have their own vector code. Not a goal: calibration on texts, and writing types
 // below four bits.
 #pragma once
 
@@ -27,5 +27,13 @@ void dequantize(Encoding encoding, const std::byte* src, float* dst, std::uint64
 /// cols) bytes. Values that are not finite give some block, never undefined behaviour; count them before (convert
 /// does). Throws Error(unsupported) where can_quantize is false.
 void quantize(Encoding encoding, const float* src, std::byte* dst, std::uint64_t rows, std::uint64_t cols);
+
+/// Whether quantize_weighted() differs from quantize(): q4_k and q5_k with rows of whole blocks.
+[[nodiscard]] bool can_weight(Encoding encoding, std::uint64_t cols);
+
+/// The same where the squared error of an element counts as often as `column_weights` (cols values, not negative) says
+/// of its column. Throws Error(internal) where can_weight is false.
+void quantize_weighted(Encoding encoding, const float* src, std::byte* dst, std::uint64_t rows, std::uint64_t cols,
+                       const float* column_weights);
 
 }  // namespace candor

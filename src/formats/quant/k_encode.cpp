@@ -1,7 +1,8 @@
 // Encoding of K-quants: a search for the smallest squared error. Each sub-block is fitted alone, over a range of step
 // sizes with a least-squares refit of each; then the shared scales d and dmin, the integer scales of the sub-blocks and
-// the codes are improved in turn while the block's error falls. All weights count the same (no |x| weighting), since
-// nothing is known of the inputs. Sums run in eight lanes, in an order that no compiler may change.
+// the codes are improved in turn while the block's error falls. Errors count the same, whatever |x|, unless the caller
+// knows how large the inputs of the columns are (q4_k and q5_k). Sums run in eight lanes, in an order that no compiler
+// may change.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -52,6 +53,14 @@ float dot(const float* a, const float* b) {
   return add_lanes(lanes);
 }
 
+template <int N>
+float weighted_dot(const float* weights, const float* a, const float* b) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < N; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += weights[i + lane] * a[i + lane] * b[i + lane];
+  return add_lanes(lanes);
+}
+
 /// Codes of x ≈ scale · code − min.
 template <int N>
 void choose_codes(const float* x, float scale, float min, float low, float high, float* codes) {
@@ -66,6 +75,18 @@ float squared_error(const float* x, const float* codes, float scale, float min) 
     for (int lane = 0; lane < kLanes; ++lane) {
       const float difference = scale * codes[i + lane] - min - x[i + lane];
       lanes[lane] += difference * difference;
+    }
+  }
+  return add_lanes(lanes);
+}
+
+template <int N>
+float weighted_error(const float* x, const float* weights, const float* codes, float scale, float min) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < N; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const float difference = scale * codes[i + lane] - min - x[i + lane];
+      lanes[lane] += weights[i + lane] * difference * difference;
     }
   }
   return add_lanes(lanes);
@@ -87,25 +108,41 @@ struct Affine {
   float min = 0;  ///< not negative
 };
 
-/// One sub-block shifted up by its minimum (or by 0), so that sums lose no digits to a common offset.
-struct Shifted {
-  std::array<float, kSub> y{};  ///< x + shift, not negative
-  float shift = 0;              ///< not negative
-  float sum = 0;                ///< Σ y
-  float largest = 0;
+/// 256 values to be encoded, and how much the error of each counts.
+struct Values {
+  const float* x = nullptr;
+  const float* weights = nullptr;  ///< not negative
+
+  [[nodiscard]] Values sub(int index) const { return {x + index * kSub, weights + index * kSub}; }
 };
 
-Shifted shift_up(const float* x) {
-  const auto [least, most] = std::minmax_element(x, x + kSub);
+/// One sub-block shifted up by its minimum (or by 0), so that sums lose no digits to a common offset.
+struct Shifted {
+  std::array<float, kSub> weighted{};  ///< weight · y, where y = x + shift is not negative
+  const float* weights = nullptr;
+  float shift = 0;    ///< not negative
+  float sum = 0;      ///< Σ weight · y
+  float sum_w = 0;    ///< Σ weight
+  float largest = 0;  ///< of y
+  std::array<float, kSub> y{};
+};
+
+Shifted shift_up(const Values& values) {
+  const auto [least, most] = std::minmax_element(values.x, values.x + kSub);
   Shifted out;
+  out.weights = values.weights;
   out.shift = std::max(-*least, 0.0f);
   out.largest = *most + out.shift;
-  for (std::size_t i = 0; i < kSub; ++i) out.y[i] = x[i] + out.shift;
-  out.sum = sum<kSub>(out.y.data());
+  for (std::size_t i = 0; i < kSub; ++i) {
+    out.y[i] = values.x[i] + out.shift;
+    out.weighted[i] = values.weights[i] * out.y[i];
+  }
+  out.sum = sum<kSub>(out.weighted.data());
+  out.sum_w = sum<kSub>(values.weights);
   return out;
 }
 
-/// y ≈ scale · code − low, and by how much its squared error is below Σ y².
+/// y ≈ scale · code − low, and by how much its weighted squared error is below Σ weight · y².
 struct Line {
   float scale = 0;
   float low = 0;
@@ -117,23 +154,23 @@ struct Line {
 Line round_and_fit(const Shifted& sub, const Line& start, float top) {
   std::array<float, kSub> codes;
   choose_codes<kSub>(sub.y.data(), start.scale, start.low, 0, top, codes.data());
-  const float sum_c = sum<kSub>(codes.data());
-  const float sum_cc = dot<kSub>(codes.data(), codes.data());
-  const float sum_yc = dot<kSub>(sub.y.data(), codes.data());
+  const float sum_c = dot<kSub>(sub.weights, codes.data());
+  const float sum_cc = weighted_dot<kSub>(sub.weights, codes.data(), codes.data());
+  const float sum_yc = dot<kSub>(sub.weighted.data(), codes.data());
   if (!(sum_cc > 0.0f)) return {};
-  const float determinant = kSub * sum_cc - sum_c * sum_c;
+  const float determinant = sub.sum_w * sum_cc - sum_c * sum_c;
   Line line;
   line.low = determinant > 0.0f ? (sum_c * sum_yc - sum_cc * sub.sum) / determinant : 0.0f;
   line.low = std::max(line.low, -sub.shift);
   line.scale = (sum_yc + line.low * sum_c) / sum_cc;
   line.gain = line.scale * (2 * sum_yc - line.scale * sum_cc) +
-              line.low * (2 * (line.scale * sum_c - sub.sum) - line.low * kSub);
+              line.low * (2 * (line.scale * sum_c - sub.sum) - line.low * sub.sum_w);
   return line;
 }
 
 /// Fits one sub-block with unquantized scale and minimum.
-Affine fit_affine(const float* x, float top) {
-  const Shifted sub = shift_up(x);
+Affine fit_affine(const Values& values, float top) {
+  const Shifted sub = shift_up(values);
   if (!(sub.largest > 0.0f)) return {0.0f, sub.shift};
   Line best{sub.largest / top, 0, -1};
   constexpr int kSteps = 14;
@@ -160,7 +197,7 @@ struct AffineBlock {
 
 /// Chooses the integer scale and minimum of one sub-block within `reach` of the wanted ones, and its codes; returns the
 /// error.
-float settle_sub(const float* x, float top, Affine wanted, float reach, AffineBlock& block, int sub) {
+float settle_sub(const Values& values, float top, Affine wanted, float reach, AffineBlock& block, int sub) {
   const float near_scale =
       clamp(round_even(clamp(wanted.scale * reciprocal_or_zero(block.d), 0, kTopScale)), 0, kTopScale);
   const float near_min =
@@ -169,8 +206,9 @@ float settle_sub(const float* x, float top, Affine wanted, float reach, AffineBl
   std::array<float, kSub> codes;
   for (float scale = std::max(near_scale - reach, 0.0f); scale <= std::min(near_scale + reach, kTopScale); ++scale) {
     for (float min = std::max(near_min - reach, 0.0f); min <= std::min(near_min + reach, kTopScale); ++min) {
-      choose_codes<kSub>(x, block.d * scale, block.dmin * min, 0, top, codes.data());
-      const float error = squared_error<kSub>(x, codes.data(), block.d * scale, block.dmin * min);
+      choose_codes<kSub>(values.x, block.d * scale, block.dmin * min, 0, top, codes.data());
+      const float error =
+          weighted_error<kSub>(values.x, values.weights, codes.data(), block.d * scale, block.dmin * min);
       if (!(error < best_error)) continue;
       best_error = error;
       block.scale[static_cast<std::size_t>(sub)] = scale;
@@ -181,29 +219,29 @@ float settle_sub(const float* x, float top, Affine wanted, float reach, AffineBl
   return best_error;
 }
 
-AffineBlock settle(const float* x, float top, const std::array<Affine, kSubs>& wanted, float d, float dmin,
+AffineBlock settle(const Values& values, float top, const std::array<Affine, kSubs>& wanted, float d, float dmin,
                    float reach) {
   AffineBlock block;
   block.d = to_half(d);
   block.dmin = to_half(dmin);
   for (int sub = 0; sub < kSubs; ++sub)
-    block.error += settle_sub(x + sub * kSub, top, wanted[static_cast<std::size_t>(sub)], reach, block, sub);
+    block.error += settle_sub(values.sub(sub), top, wanted[static_cast<std::size_t>(sub)], reach, block, sub);
   return block;
 }
 
 /// The least-squares d and dmin for a block's integer scales and codes.
-Affine refit_shared(const float* x, const AffineBlock& block) {
+Affine refit_shared(const Values& values, const AffineBlock& block) {
   double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // a = scale · code, b = min
   for (int sub = 0; sub < kSubs; ++sub) {
     const float* codes = block.codes.data() + sub * kSub;
     const double s = block.scale[static_cast<std::size_t>(sub)];
     const double m = block.min[static_cast<std::size_t>(sub)];
-    const double sum_c = sum<kSub>(codes);
-    aa += s * s * dot<kSub>(codes, codes);
-    ab += s * m * sum_c;
-    bb += kSub * m * m;
-    xa += s * dot<kSub>(x + sub * kSub, codes);
-    xb += m * sum<kSub>(x + sub * kSub);
+    const auto [x, weights] = values.sub(sub);
+    aa += s * s * weighted_dot<kSub>(weights, codes, codes);
+    ab += s * m * dot<kSub>(weights, codes);
+    bb += sum<kSub>(weights) * m * m;
+    xa += s * weighted_dot<kSub>(weights, x, codes);
+    xb += m * dot<kSub>(weights, x);
   }
   const double determinant = aa * bb - ab * ab;
   if (determinant > 0) {
@@ -213,27 +251,27 @@ Affine refit_shared(const float* x, const AffineBlock& block) {
   return {aa > 0 ? static_cast<float>(xa / aa) : 0.0f, 0.0f};
 }
 
-AffineBlock search_affine(const float* x, float top) {
+AffineBlock search_affine(const Values& values, float top) {
   std::array<Affine, kSubs> wanted;
   float top_scale = 0;
   float top_min = 0;
   for (int sub = 0; sub < kSubs; ++sub) {
     Affine& fit = wanted[static_cast<std::size_t>(sub)];
-    fit = fit_affine(x + sub * kSub, top);
+    fit = fit_affine(values.sub(sub), top);
     top_scale = std::max(top_scale, fit.scale);
     top_min = std::max(top_min, fit.min);
   }
   AffineBlock best;
   best.error = std::numeric_limits<float>::infinity();
   for (float steps = kTopScale; steps > kTopScale - kTrials; --steps) {
-    const AffineBlock trial = settle(x, top, wanted, top_scale / steps, top_min / steps, 0);
+    const AffineBlock trial = settle(values, top, wanted, top_scale / steps, top_min / steps, 0);
     if (trial.error < best.error) best = trial;
   }
-  best = settle(x, top, wanted, best.d, best.dmin, 1);
+  best = settle(values, top, wanted, best.d, best.dmin, 1);
   for (int round = 0; round < 3; ++round) {
-    const Affine shared = refit_shared(x, best);
+    const Affine shared = refit_shared(values, best);
     if (!(shared.scale > 0.0f)) break;
-    const AffineBlock next = settle(x, top, wanted, shared.scale, shared.min, 1);
+    const AffineBlock next = settle(values, top, wanted, shared.scale, shared.min, 1);
     if (!(next.error < best.error)) break;
     best = next;
   }
@@ -355,18 +393,32 @@ SymmetricBlock search_symmetric(const float* x) {
   return best;
 }
 
+constexpr std::array<float, kSuper> kEqualWeights = [] {
+  std::array<float, kSuper> weights{};
+  for (float& weight : weights) weight = 1.0f;
+  return weights;
+}();
+
 }  // namespace
 
 void encode_q4_k(const float* in, std::uint8_t* block) {
-  const AffineBlock found = search_affine(in, 15.0f);
+  encode_q4_k_weighted(in, kEqualWeights.data(), block);
+}
+
+void encode_q5_k(const float* in, std::uint8_t* block) {
+  encode_q5_k_weighted(in, kEqualWeights.data(), block);
+}
+
+void encode_q4_k_weighted(const float* in, const float* weights, std::uint8_t* block) {
+  const AffineBlock found = search_affine({in, weights}, 15.0f);
   store_half(block, found.d);
   store_half(block + 2, found.dmin);
   pack_scale_min(found, block + 4);
   pack_low_nibbles(found, block + 16);
 }
 
-void encode_q5_k(const float* in, std::uint8_t* block) {
-  const AffineBlock found = search_affine(in, 31.0f);
+void encode_q5_k_weighted(const float* in, const float* weights, std::uint8_t* block) {
+  const AffineBlock found = search_affine({in, weights}, 31.0f);
   store_half(block, found.d);
   store_half(block + 2, found.dmin);
   pack_scale_min(found, block + 4);
