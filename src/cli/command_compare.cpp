@@ -59,6 +59,7 @@ std::string describe(const StepDifference& step) {
 }
 
 std::string verdict(const Comparison& comparison, double bound) {
+  if (comparison.steps.empty()) return "The two have no step that could be compared.";
   const StepDifference* first = comparison.first_above(bound);
   if (!first)
     return bound == 0 ? "All steps that both plans have give the same values."
@@ -74,8 +75,10 @@ void print_comparison(const Comparison& comparison, double bound) {
     table.add({step.step_a, step.layer < 0 ? "" : std::to_string(step.layer), step.slot, std::to_string(step.values),
                std::to_string(step.different), number(step.scale), number(step.largest), number(step.relative()),
                number(step.rms())});
-  table.print();
-  print("\n");
+  if (!table.empty()) {
+    table.print();
+    print("\n");
+  }
   for (const runtime::UnmatchedStep& step : comparison.unmatched)
     print(fmt::format("not compared: {}{}, {}\n", step.step,
                       step.layer < 0 ? "" : fmt::format(" in layer {}", step.layer), step.reason));

@@ -64,6 +64,11 @@ std::vector<bool> kept_in_order(const std::vector<std::size_t>& positions) {
   }
 }
 
+std::string describe_step(const ResolvedStep& step) {
+  return fmt::format("{} by {}, {} -> {}", step.op, step.kernel.empty() ? "none" : step.kernel + "#" + step.entry,
+                     step.src, step.dst);
+}
+
 std::string place_after(const std::vector<ResolvedStep>& steps, std::size_t index) {
   return index == 0 ? std::string("first") : fmt::format("after {}", steps[index - 1].id);
 }
@@ -77,7 +82,7 @@ void diff_steps(const std::string& phase, const std::vector<ResolvedStep>& a, co
   for (const ResolvedStep& step : a) {
     const auto found = in_b.find(step.id);
     if (found == in_b.end()) {
-      out.push_back({phase, step.id, "", to_js_json(step.raw), "", {}});
+      out.push_back({phase, step.id, "", describe_step(step), "", {}});
       continue;
     }
     compare_leaves(step.raw, b[found->second].raw, [&](const std::string& path, std::string before, std::string after) {
@@ -89,7 +94,7 @@ void diff_steps(const std::string& phase, const std::vector<ResolvedStep>& a, co
   for (std::size_t i = 0; i < b.size(); ++i) {
     const auto found = in_a.find(b[i].id);
     if (found == in_a.end()) {
-      out.push_back({phase, b[i].id, "", "", to_js_json(b[i].raw), {}});
+      out.push_back({phase, b[i].id, "", "", describe_step(b[i]), {}});
       continue;
     }
     common.push_back(i);

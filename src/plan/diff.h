@@ -14,7 +14,7 @@ struct Change {
   std::string where;    ///< "session", "policies", "prefill", "decode"; others for others' documents
   std::string subject;  ///< a session path, a policy, or a step's id
   std::string field;    ///< of a step: "precision.mathDtype", "constants.eps"; empty for a step added or removed
-  std::string before;   ///< JSON text; empty where there was nothing
+  std::string before;   ///< JSON text; of a step or its place, a description; empty where there was nothing
   std::string after;
   std::vector<std::string> touches = {};  ///< ids of the steps that read what changed, where that is not said by them
 

@@ -73,7 +73,8 @@ void check_layout_overlay(js::Value overlay, const Json& session) {
         printable(to_js_json(*js::get(overlay, "windowSize"))), to_string(layout));
 }
 
-/// A KV dtype that some attention step does not take, because what the manifest states of the step comes first.
+/// A KV dtype that leaves the cache as it is, because the manifest states its encoding. (A step's own kvIO must agree
+/// with the session's, which the compiler checks.)
 void check_dtype_overlay(js::Value overlay, const plan::ExecutionPlan& plan) {
   const js::Value wanted = js::get(overlay, "kvDtype");
   if (js::nullish(wanted)) return;
@@ -84,16 +85,6 @@ void check_dtype_overlay(js::Value overlay, const plan::ExecutionPlan& plan) {
          "session.kvcache.kvDtype={} would leave the cache in {}, which the manifest's kvcache.encoding says; set "
          "kvcache.encoding too",
          printable(dtype), printable(js::to_string(encoding)));
-  for (const auto* phase : {&plan.prefill, &plan.decode})
-    for (const plan::ResolvedStep& step : *phase) {
-      if (!step.kv_io || (step.kv_io->read == dtype && step.kv_io->write == dtype)) continue;
-      fail(ErrorCode::plan,
-           "session.kvcache.kvDtype={0} would do nothing for step \"{1}\": its kvIO is stated and comes first; patch "
-           "it: "
-           "executionPatch {{\"set\": [{{\"id\": \"{1}\", \"kvIO\": {{\"readDtype\": \"{0}\", \"writeDtype\": "
-           "\"{0}\"}}}}]}}",
-           printable(dtype), step.id);
-    }
 }
 
 /// The step that keeps the cache `kv`.
