@@ -1,0 +1,206 @@
+// What families refuse, by name, and that the older and the newer form of a configuration mean the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "models/description.h"
+#include "models/model_folder.h"
+
+namespace candor::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::filesystem::path kGoldens = std::filesystem::path(CANDOR_SHARED_DIR) / "goldens/hf";
+
+#define SKIP_WITHOUT_GOLDENS() \
+  if (!std::filesystem::exists(kGoldens)) GTEST_SKIP() << "no reference data at " << kGoldens
+
+ModelDescription describe_folder(ModelFolder& folder) {
+  return describe(ModelSource::open(folder.write()));
+}
+
+std::string refusal(const char* model, const std::function<void(ModelFolder&)>& change) {
+  ModelFolder folder(kGoldens / model);
+  change(folder);
+  try {
+    (void)describe_folder(folder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+/// The steps of a description, written out.
+std::string steps_of(const ModelDescription& description) {
+  Json out = Json::array();
+  for (const StepDraft& step : description.steps)
+    out.push_back({step.section, step.op, step.operation, step.src, step.dst, step.inputs, step.weights, step.constants,
+                   step.layers});
+  return out.dump();
+}
+
+void expect_same_meaning(const char* model, const std::function<void(Json&)>& rewrite) {
+  ModelFolder newer(kGoldens / model);
+  ModelFolder older(kGoldens / model);
+  rewrite(older.config);
+  const std::string wanted = steps_of(describe_folder(newer));
+  EXPECT_EQ(steps_of(describe_folder(older)), wanted) << model;
+}
+
+TEST(Families, RefuseWhatTheyDoNotKnowByName) {
+  SKIP_WITHOUT_GOLDENS();
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["rope_parameters"]["rope_type"] = "dynamic"; }),
+              AllOf(HasSubstr("\"dynamic\" is unknown"), HasSubstr("linear, llama3, longrope, yarn")));
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["hidden_act"] = "relu2"; }),
+              AllOf(HasSubstr("hidden_act \"relu2\" is unknown"), HasSubstr("silu")));
+  EXPECT_THAT(refusal("qwen2", [](ModelFolder& f) { f.config["attention_sink"] = 4; }),
+              HasSubstr("unknown key attention_sink = 4"));
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["model_type"] = "mamba"; }),
+              AllOf(HasSubstr("\"mamba\" is not a family"), HasSubstr("qwen3_moe")));
+  EXPECT_THAT(refusal("gemma2", [](ModelFolder& f) { f.config["layer_types"][1] = "chunked_attention"; }),
+              HasSubstr("layer type \"chunked_attention\" is unknown"));
+  EXPECT_THAT(refusal("gpt2", [](ModelFolder& f) { f.config["scale_attn_by_inverse_layer_idx"] = true; }),
+              HasSubstr("scale_attn_by_inverse_layer_idx is true"));
+  EXPECT_THAT(refusal("mixtral", [](ModelFolder& f) { f.config["num_experts_per_tok"] = 5; }),
+              HasSubstr("5 experts a token of 4"));
+  EXPECT_THAT(refusal("lfm2", [](ModelFolder& f) { f.config["conv_bias"] = true; }), HasSubstr("conv_bias is true"));
+  EXPECT_THAT(refusal("phi3-longrope", [](ModelFolder& f) { f.config["rope_parameters"]["long_factor"].erase(0); }),
+              HasSubstr("long_factor must be a list of 8 numbers"));
+  EXPECT_THAT(refusal("bert", [](ModelFolder& f) { f.config["position_embedding_type"] = "relative_key"; }),
+              HasSubstr("\"relative_key\" is not implemented"));
+}
+
+TEST(Families, ListTensorsThatAreMissingOfAnotherShapeOrUnexpected) {
+  SKIP_WITHOUT_GOLDENS();
+  const char* kProjection = "model.layers.1.mlp.up_proj.weight";
+  EXPECT_THAT(refusal("qwen3", [&](ModelFolder& f) { f.tensors.erase(kProjection); }),
+              AllOf(HasSubstr("1 missing"), HasSubstr(kProjection)));
+  EXPECT_THAT(refusal("qwen3",
+                      [&](ModelFolder& f) {
+                        auto& shape = f.tensors[kProjection].shape;
+                        std::swap(shape[0], shape[1]);
+                      }),
+              AllOf(HasSubstr("1 of another shape"), HasSubstr("up_proj.weight is [64, 160], expected [160, 64]")));
+  EXPECT_THAT(refusal("qwen3",
+                      [&](ModelFolder& f) {
+                        f.tensors["model.layers.0.extra"] = {{1}, {0}};
+                      }),
+              AllOf(HasSubstr("1 unexpected"), HasSubstr("model.layers.0.extra")));
+  EXPECT_THAT(refusal("mixtral",
+                      [](ModelFolder& f) { f.tensors.erase("model.layers.2.block_sparse_moe.experts.3.w2.weight"); }),
+              HasSubstr("experts.3.w2.weight"));
+  EXPECT_THAT(refusal("lfm2",
+                      [](ModelFolder& f) {
+                        f.tensors["model.layers.0.conv.conv.weight"].shape = {64, 3, 1};
+                      }),
+              HasSubstr("conv.conv.weight is [64, 3, 1], expected [64, 1, 3]"));
+  EXPECT_THAT(refusal("gpt2",
+                      [](ModelFolder& f) {
+                        f.tensors["transformer.h.0.attn.c_attn.weight"].shape = {192, 64};
+                      }),
+              HasSubstr("c_attn.weight is [192, 64], expected [64, 192]"));
+}
+
+TEST(Families, OlderConfigurationsMeanTheSame) {
+  SKIP_WITHOUT_GOLDENS();
+  const auto flat_rope = [](Json& config) {
+    Json scaling = config["rope_parameters"];
+    config.erase("rope_parameters");
+    config["rope_theta"] = scaling["rope_theta"];
+    scaling.erase("rope_theta");
+    config["rope_scaling"] = scaling["rope_type"] == "default" ? Json() : scaling;
+    config["torch_dtype"] = config["dtype"];
+    config.erase("dtype");
+  };
+  for (const char* model : {"llama", "llama3-rope", "mistral-swa", "qwen3", "mixtral"})
+    expect_same_meaning(model, flat_rope);
+  expect_same_meaning("qwen2", [&](Json& config) {
+    flat_rope(config);
+    config.erase("layer_types");
+    config["use_mrope"] = false;
+  });
+  expect_same_meaning("qwen3-moe", [&](Json& config) {
+    flat_rope(config);
+    config["num_experts"] = config["num_local_experts"];
+    config.erase("num_local_experts");
+  });
+  expect_same_meaning("gemma2", [&](Json& config) {
+    flat_rope(config);
+    config.erase("layer_types");
+    config["hidden_act"] = config["hidden_activation"];
+    config["cache_implementation"] = "hybrid";
+  });
+  expect_same_meaning("gemma3", [](Json& config) {
+    config.erase("layer_types");
+    config.erase("_sliding_window_pattern");
+    config.erase("rope_parameters");
+    config["rope_theta"] = 1000000.0;
+    config["rope_local_base_freq"] = 10000.0;
+    config["rope_scaling"] = nullptr;
+    config["sliding_window_pattern"] = 6;
+  });
+  expect_same_meaning("phi3-longrope", [](Json& config) {
+    Json scaling = config["rope_parameters"];
+    config.erase("rope_parameters");
+    config["rope_theta"] = scaling["rope_theta"];
+    config["rope_scaling"] = {
+        {"type", "longrope"}, {"long_factor", scaling["long_factor"]}, {"short_factor", scaling["short_factor"]}};
+  });
+  expect_same_meaning("lfm2", [](Json& config) {
+    config["rope_theta"] = config["rope_parameters"]["rope_theta"];
+    config.erase("rope_parameters");
+    config.erase("layer_types");
+    config["full_attn_idxs"] = {2};
+    config["block_ff_dim"] = config["intermediate_size"];
+    config.erase("intermediate_size");
+    config["tie_embedding"] = config["tie_word_embeddings"];
+    config.erase("tie_word_embeddings");
+  });
+}
+
+TEST(Families, WindowsOnlyWhereTheConfigurationWantsThem) {
+  SKIP_WITHOUT_GOLDENS();
+  const auto windows = [](const char* model, const std::function<void(Json&)>& change) {
+    ModelFolder folder(kGoldens / model);
+    change(folder.config);
+    std::vector<std::pair<std::size_t, std::uint64_t>> found;  // layers (0: all), window
+    for (const StepDraft& step : describe_folder(folder).steps)
+      if (step.operation == "attention")
+        found.emplace_back(step.layers.size(), step.constants["window"].get<std::uint64_t>());
+    return found;
+  };
+  using Found = std::vector<std::pair<std::size_t, std::uint64_t>>;
+  EXPECT_EQ(windows("mistral-swa", [](Json&) {}), (Found{{0, 8}}));
+  EXPECT_EQ(windows("gemma2", [](Json&) {}), (Found{{2, 8}, {1, 0}}));
+  EXPECT_EQ(windows("gemma3", [](Json&) {}), (Found{{5, 8}, {1, 0}}));
+  EXPECT_EQ(windows("phi3", [](Json&) {}), (Found{{0, 12}}));
+  EXPECT_EQ(windows("qwen2", [](Json& config) { config["sliding_window"] = 16; }), (Found{{0, 0}}));
+  EXPECT_EQ(windows("qwen2",
+                    [](Json& config) {
+                      config.erase("layer_types");
+                      config["sliding_window"] = 16;
+                      config["use_sliding_window"] = true;
+                      config["max_window_layers"] = 1;
+                    }),
+            (Found{{2, 16}, {1, 0}}));
+}
+
+TEST(Families, ManifestsStateHowRopeIsScaled) {
+  SKIP_WITHOUT_GOLDENS();
+  const auto scaling = [](const char* model) {
+    return describe(ModelSource::open(kGoldens / model)).inference["rope"]["ropeScalingType"];
+  };
+  EXPECT_EQ(scaling("llama"), Json());
+  EXPECT_EQ(scaling("llama3-rope"), "llama3");
+  EXPECT_EQ(scaling("phi3-longrope"), "longrope");
+  const Json gemma = describe(ModelSource::open(kGoldens / "gemma3")).inference["rope"];
+  EXPECT_EQ(gemma["ropeTheta"], 1e6);
+  EXPECT_EQ(gemma["ropeLocalTheta"], 1e4);
+}
+
+}  // namespace
+}  // namespace candor::models
