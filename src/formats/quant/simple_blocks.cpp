@@ -42,7 +42,7 @@ float extreme(const float* in) {
   return found;
 }
 
-float reciprocal_or_zero(float value) {
+float inverse_or_zero(float value) {
   return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
@@ -50,19 +50,19 @@ float reciprocal_or_zero(float value) {
 /// − 1.
 float symmetric_codes(const float* in, int steps, int* codes) {
   const float scale = extreme(in) / static_cast<float>(-steps);
-  const float inverse = reciprocal_or_zero(scale);
+  const float inverse = inverse_or_zero(scale);
   const float offset = static_cast<float>(steps) + 0.5f;
   for (int i = 0; i < kBlock; ++i) codes[i] = to_code(in[i] * inverse + offset, 2 * steps - 1);
   return scale;
 }
 
-struct Affine {
+struct ScaleAndMinimum {
   float scale;
   float min;
 };
 
 /// Codes of a block stretched from its minimum (0) to its maximum (`top`).
-Affine affine_codes(const float* in, int top, int* codes) {
+ScaleAndMinimum affine_codes(const float* in, int top, int* codes) {
   float low = in[0];
   float high = in[0];
   for (int i = 1; i < kBlock; ++i) {
@@ -70,7 +70,7 @@ Affine affine_codes(const float* in, int top, int* codes) {
     if (in[i] > high) high = in[i];
   }
   const float scale = (high - low) / static_cast<float>(top);
-  const float inverse = reciprocal_or_zero(scale);
+  const float inverse = inverse_or_zero(scale);
   for (int i = 0; i < kBlock; ++i) codes[i] = to_code((in[i] - low) * inverse + 0.5f, top);
   return {scale, low};
 }
@@ -127,7 +127,7 @@ void encode_q5_0(const float* in, std::uint8_t* block) {
 
 void encode_q4_1(const float* in, std::uint8_t* block) {
   int codes[kBlock];
-  const Affine affine = affine_codes(in, 15, codes);
+  const ScaleAndMinimum affine = affine_codes(in, 15, codes);
   store_half(block, affine.scale);
   store_half(block + 2, affine.min);
   store_nibbles(codes, block + 4);
@@ -135,7 +135,7 @@ void encode_q4_1(const float* in, std::uint8_t* block) {
 
 void encode_q5_1(const float* in, std::uint8_t* block) {
   int codes[kBlock];
-  const Affine affine = affine_codes(in, 31, codes);
+  const ScaleAndMinimum affine = affine_codes(in, 31, codes);
   store_half(block, affine.scale);
   store_half(block + 2, affine.min);
   store(block + 4, collect_fifth_bits(codes));
@@ -144,7 +144,7 @@ void encode_q5_1(const float* in, std::uint8_t* block) {
 
 void encode_q8_0(const float* in, std::uint8_t* block) {
   const float scale = std::fabs(extreme(in)) / 127.0f;
-  const float inverse = reciprocal_or_zero(scale);
+  const float inverse = inverse_or_zero(scale);
   store_half(block, scale);
   for (int i = 0; i < kBlock; ++i) {
     const float code = std::round(in[i] * inverse);  // halves away from zero
