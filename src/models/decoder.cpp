@@ -250,11 +250,7 @@ Json decoder_facts(const DecoderConfig& config) {
                         {"attentionOutputGate", false},
                         {"causal", config.causal},
                         {"attentionBias", config.attention_bias}};
-  facts["normalization"] = {{"rmsNormEps", config.norm_eps},
-                            {"rmsNormWeightOffset", config.norm_offset != 0},
-                            {"postAttentionNorm", true},
-                            {"preFeedforwardNorm", false},
-                            {"postFeedforwardNorm", false}};
+  facts["normalization"] = {{"rmsNormEps", config.norm_eps}, {"rmsNormWeightOffset", config.norm_offset != 0}};
   facts["ffn"] = {{"activation", config.activation == "silu" ? "silu" : "gelu"},
                   {"gatedActivation", true},
                   {"swigluLimit", nullptr}};

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "models/config_reader.h"
@@ -80,6 +82,18 @@ void check_tensors(const ModelSource& source, const ModelDescription& descriptio
   throw Error(ErrorCode::format, message);
 }
 
+/// What artifacts state of norms must fit the tensors' names; their readers compare.
+void state_norms(ModelDescription& description) {
+  constexpr std::array<std::pair<const char*, std::string_view>, 3> kNorms{
+      {{"postAttentionNorm", "post_attention_layernorm.weight"},
+       {"preFeedforwardNorm", "pre_feedforward_layernorm.weight"},
+       {"postFeedforwardNorm", "post_feedforward_layernorm.weight"}}};
+  for (const auto& [flag, ending] : kNorms)
+    description.inference["normalization"][flag] =
+        std::any_of(description.tensors.begin(), description.tensors.end(),
+                    [&ending = ending](const ExpectedTensor& tensor) { return tensor.name.ends_with(ending); });
+}
+
 }  // namespace
 
 std::string expand_pattern(std::string pattern, std::uint64_t layer, std::uint64_t expert) {
@@ -103,6 +117,7 @@ const std::vector<Family>& families() {
 ModelDescription describe(const ModelSource& source) {
   ModelDescription description = find_family(source).describe(source);
   check_tensors(source, description);
+  state_norms(description);
   return description;
 }
 

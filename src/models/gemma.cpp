@@ -65,8 +65,6 @@ void read_gguf_gemma(GgufReader& reader, DecoderConfig& config, std::uint32_t la
 
 ModelDescription gemma_description(const ModelSource& source, const DecoderConfig& config, const std::string& family) {
   ModelDescription description = begin_decoder(config, family);
-  description.inference["normalization"]["preFeedforwardNorm"] = true;
-  description.inference["normalization"]["postFeedforwardNorm"] = true;
   const GemmaNames names = gemma_names(source, config);
   const NormShape norm = config.norm();
   StepBuilder steps(description);

@@ -40,7 +40,6 @@ ModelDescription describe_olmo2(const ModelSource& source) {
       is_gguf(source) ? "blk.{L}.post_ffw_norm.weight" : config.prefix + "layers.{L}.post_feedforward_layernorm.weight";
   ModelDescription description = begin_decoder(config, "olmo2");
   description.inference["attention"]["queryKeyNorm"] = true;
-  description.inference["normalization"]["postFeedforwardNorm"] = true;
   StepBuilder steps(description);
   steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
   steps.section("layer");
