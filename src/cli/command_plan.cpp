@@ -14,7 +14,8 @@ void add_diff(CLI::App& plan, Invocation& invocation) {
   app.get_option("MODEL")->description(
       "A model, or the JSON file of a manifest, an overlay, or an answer (run --json)");
   app.get_option("OTHER")->description("What to compare with, of the same kind, or an overlay (default: MODEL)");
-  app.add_option("--on", arguments->on, "The model that two overlays are laid over, to see what they touch")
+  add_model(app, arguments->on, "The model that two overlays are laid over, to see what they touch", "--on")
+      ->required(false)
       ->type_name("MODEL");
   add_json(app, arguments->json);
   on_chosen(app, invocation, std::move(arguments), plan_diff);

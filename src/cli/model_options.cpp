@@ -69,8 +69,9 @@ void add_plan_options(CLI::App& app, PlanArguments& arguments) {
 
 void add_pair_options(CLI::App& app, PairArguments& arguments) {
   add_plan_options(app, arguments.plan);
-  app.add_option("OTHER", arguments.other,
-                 "What to compare with (default: MODEL); the options below shape its plan, not MODEL's");
+  add_model(app, arguments.other,
+            "What to compare with (default: MODEL); the options below shape its plan, not MODEL's", "OTHER")
+      ->required(false);
   app.add_option("--model-overlay", arguments.model_overlay, "{session, executionPatch} of MODEL's own plan")
       ->type_name("FILE")
       ->group("Plan");

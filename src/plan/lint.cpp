@@ -339,7 +339,7 @@ KernelPathReport lint_kernel_path(const Json& path, const kernels::KernelPathReg
                                   const kernels::KernelRegistry& registry, std::int64_t layers) {
   KernelPathReport report;
   for (const std::string& message : kernels::validate_kernel_path(&path))
-    report.findings.push_back({"invalid-path", text(&path, "id"), message, "add what is missing"});
+    report.findings.push_back({"invalid-path", "kernel path", message, "add what is missing"});
   const std::optional<Json> inference = try_path(path, paths, registry, layers, report);
   lint_unpinnable(path, paths, registry, layers, report);
   if (!inference) return report;

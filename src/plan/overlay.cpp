@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kSessionKeys{"compute", "kvcache", "decodeLoop"};
 constexpr std::array<std::string_view, 2> kComputeKeys{"defaults", "kernelProfiles"};
+constexpr std::array<std::string_view, 2> kProfileKeys{"precision", "kvIO"};
 constexpr std::array<std::string_view, 3> kPatchLists{"set", "remove", "add"};
 
 std::vector<std::string> split_path(std::string_view path, std::string_view setting) {
@@ -85,6 +86,23 @@ void check_null(js::Value manifest_session, js::Value session, std::string_view 
        key, printable(to_js_json(*js::get(manifest_session, key))));
 }
 
+/// The profile that an entry of executionPatch.add brings along, complete with its step's kernelRef; taken out of the
+/// entry. Null if it brings none.
+Json take_profile(Json& entry, std::size_t index) {
+  const js::Value profile = js::get(&entry, "profile");
+  if (profile == nullptr) return {};
+  const std::string label = fmt::format("executionPatch.add[{}].profile", index);
+  if (!js::is_plain_object(profile)) fail(ErrorCode::plan, "{} must be an object with precision and kvIO", label);
+  check_keys(profile, label, kProfileKeys);
+  const js::Value ref = js::at_path(&entry, {"step", "kernelRef"});
+  if (!js::is_plain_object(ref))
+    fail(ErrorCode::plan, "{}: the step has no kernelRef that it could be the profile of", label);
+  Json out{{"kernelRef", *ref}};
+  for (const auto& [key, value] : profile->items()) out[key] = value;
+  entry.erase("profile");
+  return out;
+}
+
 void append_list(Json& out, const Json& patch, std::string_view name) {
   const js::Value list = js::get(&patch, name);
   if (js::nullish(list)) return;
@@ -134,6 +152,23 @@ void check_overlay(const Json& inference, const Json& overlay) {
   check_null(manifest_session, session, "kvcache");
   check_null(manifest_session, session, "decodeLoop");
   check_keys(js::get(&overlay, "executionPatch"), "executionPatch", kPatchLists);
+}
+
+Json adopt_profiles(const Json& inference, Json overlay) {
+  if (!js::is_array(js::at_path(&overlay, {"executionPatch", "add"}))) return overlay;
+  Json brought = Json::array();
+  Json& added = overlay["executionPatch"]["add"];
+  for (std::size_t i = 0; i < added.size(); ++i)
+    if (Json profile = take_profile(added[i], i); !profile.is_null()) brought.push_back(std::move(profile));
+  if (brought.empty()) return overlay;
+  // A list of the overlay replaces the manifest's, so what shall stay is repeated.
+  const js::Value own = js::at_path(&overlay, {"session", "compute", "kernelProfiles"});
+  const js::Value stated = js::at_path(&inference, {"sessionDefaults", "compute", "kernelProfiles"});
+  const js::Value kept = js::is_array(own) ? own : stated;
+  Json profiles = js::is_array(kept) ? *kept : Json::array();
+  for (Json& profile : brought) profiles.push_back(std::move(profile));
+  overlay["session"]["compute"]["kernelProfiles"] = std::move(profiles);
+  return overlay;
 }
 
 }  // namespace candor::plan

@@ -24,4 +24,9 @@ void apply_setting(Json& session, std::string_view setting);
 /// list of profiles, an unknown key. `inference` is the manifest's.
 void check_overlay(const Json& inference, const Json& overlay);
 
+/// The overlay as the compiler takes it: an entry of executionPatch.add may bring the `profile` of its step's kernel,
+/// {precision?, kvIO?}, which then follows the session's profiles. Throws Error(plan) for a profile that is no such
+/// object or whose step has no kernelRef. check_overlay() has passed.
+[[nodiscard]] Json adopt_profiles(const Json& inference, Json overlay);
+
 }  // namespace candor::plan

@@ -152,9 +152,13 @@ const StepDifference* Comparison::first_above(double bound) const {
 
 Comparison compare(LoadedModel& a, LoadedModel& b, std::span<const std::uint32_t> tokens, Phase phase) {
   if (tokens.empty()) fail(ErrorCode::usage, "there are no tokens to compare the models on");
-  for (const LoadedModel* model : {&a, &b})
+  for (const LoadedModel* model : {&a, &b}) {
+    if (tokens.size() > model->context())
+      fail(ErrorCode::resource, "{}: {} tokens do not fit the context of {}; compare on fewer, or raise --context",
+           model->compiled().source.path().string(), tokens.size(), model->context());
     if (model->program().phase(phase).instructions.empty())
       fail(ErrorCode::plan, "{}: the plan has no {} steps", model->compiled().source.path().string(), to_string(phase));
+  }
   return Comparer(a, b, phase).run(tokens);
 }
 

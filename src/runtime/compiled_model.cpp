@@ -150,6 +150,7 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
     model.overlay["executionPatch"] = std::move(patch);
 
   plan::check_overlay(inference, model.overlay);
+  model.overlay = plan::adopt_profiles(inference, std::move(model.overlay));
   auto compiled = plan::compile({.manifest_inference = inference,
                                  .runtime_inference = &model.overlay,
                                  .model_id = model.manifest.value("modelId", "model"),

@@ -247,6 +247,7 @@ TEST_F(Plan, CompareNamesTheFirstStepThatDiffers) {
   expect_error(with({"--bound", "-1"}), 2, "--bound");
   expect_error(run_program({"compare", kLlama, "--tokens", "1,999999"}), 2, "999999");
   expect_error(run_program({"compare", kLlama, "--text", ""}), 5, "no tokenizer");
+  expect_error(run_program({"compare", kLlama, "--tokens", "1,2,3", "--context", "2"}), 8, "the context of 2");
   expect_error(run_program({"compare", kLlama}), 2, "--tokens");
   expect_error(run_program({"compare", kLlama, "no-such-model", "--tokens", "1"}), 3, "no-such-model");
 }

@@ -2,6 +2,7 @@
 // because it would do nothing.
 #include <gmock/gmock.h>
 
+#include "kernels/kernel_ref.h"
 #include "runtime/generate.h"
 #include "runtime/tiny_llama.h"
 
@@ -147,6 +148,33 @@ TEST_F(SettingsTest, WhatWouldDoNothingIsRefusedWithTheWayThatWorks) {
   EXPECT_THAT(refused(R"({"kvcache": null})"), HasSubstr("would wipe the manifest's kvcache"));
   EXPECT_THAT(refused(R"({"compute": {"defaults": {"mathDtype": "f16"}}})"), HasSubstr("executionPatch"));
   EXPECT_THAT(refused(R"({"speed": 11})"), HasSubstr("session.speed is unknown"));
+}
+
+TEST_F(SettingsTest, AnAddedStepBringsTheProfileOfItsKernel) {
+  LoadedModel plain = load(plan());
+  const auto& steps = plain.compiled().plan.prefill;
+  const auto head = std::find_if(steps.begin(), steps.end(), [](const auto& step) { return step.op == "lm_head"; });
+  ASSERT_NE(head, steps.end());
+  Json step{{"id", "doubled"},           {"phase", "both"},
+            {"section", "postLayer"},    {"op", "scale"},
+            {"src", head->dst},          {"dst", head->dst},
+            {"kernel", "cpu/scale.cpp"}, {"entry", "main"},
+            {"layers", "all"},           {"constants", {{"scale", 2}}}};
+  step["kernelRef"] = kernels::build_kernel_ref(*plain.compiled().registry, "cpu/scale.cpp", "main").to_json();
+  Json entry{{"step", step}, {"insertAfter", head->id}};
+  const auto patched = [&] { return plan({}, to_js_json(Json{{"add", Json::array({entry})}})); };
+  EXPECT_THAT(refusal([&] { (void)compile_model(kTinyLlama, patched()); }), HasSubstr("kernelProfiles"));
+  entry["profile"] = Json::object();
+  LoadedModel doubled = load(patched());
+  const auto tokens = some_tokens(5);
+  std::vector<float> expected = logits(plain, tokens);
+  for (float& value : expected) value *= 2;
+  EXPECT_TRUE(same_bits(logits(doubled, tokens), expected));
+  entry["profile"] = {{"precisoin", 1}};
+  EXPECT_THAT(refusal([&] { (void)compile_model(kTinyLlama, patched()); }),
+              HasSubstr("executionPatch.add[0].profile.precisoin is unknown"));
+  entry["profile"] = 1;
+  EXPECT_THAT(refusal([&] { (void)compile_model(kTinyLlama, patched()); }), HasSubstr("must be an object"));
 }
 
 TEST_F(SettingsTest, TheDecodeLoopShowsInTheProgram) {
