@@ -243,19 +243,20 @@ Json decoder_facts(const DecoderConfig& config) {
   const AttentionKind* windowed = windowed_kind(config);
   const double scale = config.score_factor();
   Json facts;
-  facts["attention"] = {{"queryPreAttnScalar", std::round(1e6 / (scale * scale)) / 1e6},
-                        {"attnLogitSoftcapping", config.attention_softcap ? Json(config.attention_softcap) : Json()},
-                        {"slidingWindow", windowed ? Json(windowed->window) : Json()},
-                        {"queryKeyNorm", config.qk_norm},
-                        {"attentionOutputGate", false},
-                        {"causal", config.causal},
-                        {"attentionBias", config.attention_bias}};
+  facts["attention"] = {
+      {"queryPreAttnScalar", std::round(1e6 / (scale * scale)) / 1e6},
+      {"attnLogitSoftcapping", config.attention_softcap != 0 ? Json(config.attention_softcap) : Json()},
+      {"slidingWindow", windowed ? Json(windowed->window) : Json()},
+      {"queryKeyNorm", config.qk_norm},
+      {"attentionOutputGate", false},
+      {"causal", config.causal},
+      {"attentionBias", config.attention_bias}};
   facts["normalization"] = {{"rmsNormEps", config.norm_eps}, {"rmsNormWeightOffset", config.norm_offset != 0}};
   facts["ffn"] = {{"activation", config.activation == "silu" ? "silu" : "gelu"},
                   {"gatedActivation", true},
                   {"swigluLimit", nullptr}};
   facts["rope"] = rope_facts(config);
-  facts["output"] = {{"finalLogitSoftcapping", config.logit_softcap ? Json(config.logit_softcap) : Json()},
+  facts["output"] = {{"finalLogitSoftcapping", config.logit_softcap != 0 ? Json(config.logit_softcap) : Json()},
                      {"tieWordEmbeddings", config.tied},
                      {"scaleEmbeddings", config.embedding_scale != 1},
                      {"embeddingTranspose", false},
