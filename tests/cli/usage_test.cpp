@@ -12,7 +12,7 @@ TEST(Usage, HelpGoesToStandardOutputAndNamesEverySubcommand) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err, "");
   for (const char* name : {"run", "plan", "inspect", "logits", "tokenize", "template", "kernels", "rebind", "convert",
-                           "verify", "synth", "version"}) {
+                           "verify", "synth", "pull", "list", "version"}) {
     EXPECT_THAT(outcome.out, HasSubstr(name));
     const Outcome help = run_program({name, "--help"});
     EXPECT_EQ(help.status, 0) << name;
