@@ -113,6 +113,13 @@ int convert_model(const ConvertArguments& arguments) {
   const ModelSource source = ModelSource::open(arguments.source);
   ConvertOptions options = convert_options(arguments);
   if (options.format == OutputFormat::gguf && !source.gguf()) describe_as_gguf(source, options);
+  if (options.format == OutputFormat::artifact && source.format() == SourceFormat::artifact &&
+      source.config().is_null())
+    fail(
+        ErrorCode::unsupported,
+        "{}: this artifact has no config.json, from which the steps of another one are made; convert the model that it "
+        "was made from",
+        arguments.source);
   if (options.format != OutputFormat::artifact && !arguments.kernel_path.empty())
     fail(ErrorCode::usage, "--kernel-path is for artifacts; a {} file has no manifest", to_string(options.format));
   ThreadPool pool(arguments.threads);
