@@ -23,8 +23,10 @@ while ((killed < kills)); do
   "$program" "${arguments[@]}" >"$work/log" 2>&1 & # itself, so that the signal hits it and no shell
   pause=$((RANDOM * whole / 32768))
   sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))"
-  kill -KILL $! 2>/dev/null && killed=$((killed + 1))
-  wait $! 2>/dev/null || true
+  kill -KILL $! 2>/dev/null || true
+  status=0
+  wait $! 2>/dev/null || status=$?
+  ((status != 137)) || killed=$((killed + 1)) # else it had ended before the signal came
   for left in "$work/out" "$work/out.partial"; do
     [[ -e $left ]] || continue
     if "$program" inspect "$left" >/dev/null 2>&1; then
