@@ -11,6 +11,8 @@ namespace {
 /// microseconds, and waking a sleeping thread costs more than that.
 constexpr int kSpins = 20'000;
 
+constexpr std::uint32_t kOpen = 1u << 31;
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -53,22 +55,30 @@ void ThreadPool::run(std::uint32_t chunks, const void* context, Function functio
   function_ = function;
   chunks_ = chunks;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<unsigned>(workers_.size()), std::memory_order_relaxed);
+  joined_.store(kOpen, std::memory_order_release);
   {
     const std::lock_guard lock(mutex_);
     generation_.fetch_add(1, std::memory_order_release);
   }
   wake_.notify_all();
   take_chunks(0);
-  // Every worker reports in before the loop ends, so none can still read this loop's fields when the next one sets
-  // them.
-  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
+  // No chunk is left. Who has joined may still compute one or read this loop's fields; nobody else can join now.
+  joined_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  for (int spins = 0; joined_.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < kSpins) {
       pause();
     } else {
       std::this_thread::yield();
     }
   }
+}
+
+bool ThreadPool::join() {
+  std::uint32_t joined = joined_.load(std::memory_order_acquire);
+  while ((joined & kOpen) != 0)
+    if (joined_.compare_exchange_weak(joined, joined + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+      return true;
+  return false;  // the loop ended before this worker came
 }
 
 void ThreadPool::take_chunks(unsigned worker) {
@@ -91,10 +101,11 @@ void ThreadPool::work(unsigned worker) {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
     }
-    ++seen;
+    seen = generation_.load(std::memory_order_acquire);
     if (stop_.load()) return;
+    if (!join()) continue;
     take_chunks(worker);
-    busy_.fetch_sub(1, std::memory_order_release);
+    joined_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -1,5 +1,6 @@
 // A persistent pool for data-parallel loops. Chunks are handed out by an atomic counter, so who computes a chunk varies
-// from run to run; an element's value must depend on its chunk alone (docs/numerics.md). No allocation in a loop.
+// from run to run; an element's value must depend on its chunk alone (docs/numerics.md). No allocation in a loop. On a
+// busy machine a loop waits for no worker that has not begun: the calling thread does the work alone, if it must.
 #pragma once
 
 #include <atomic>
@@ -38,6 +39,7 @@ class ThreadPool {
   void run(std::uint32_t chunks, const void* context, Function function);
   void work(unsigned worker);
   void take_chunks(unsigned worker);
+  [[nodiscard]] bool join();
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;
@@ -49,7 +51,8 @@ class ThreadPool {
   Function function_ = nullptr;
   std::uint32_t chunks_ = 0;
   alignas(64) std::atomic<std::uint32_t> next_{0};
-  alignas(64) std::atomic<unsigned> busy_{0};
+  /// Workers in the loop that runs, and kOpen while more may join it. Whoever has joined may read the fields above.
+  alignas(64) std::atomic<std::uint32_t> joined_{0};
 };
 
 }  // namespace candor
