@@ -73,8 +73,8 @@ TEST(PerplexityOfText, RefusesWhatCannotBeMeasured) {
   EXPECT_THROW((void)perplexity_of_text(engine, "Once upon", {16, 16, {}}), Error);
 }
 
-constexpr const char* kWords[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "lamp",
-                                  "light", "ship",  "bread", "oven",  "shine"};
+constexpr const char* kVocabulary[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "lamp",
+                                       "light", "ship",  "bread", "oven",  "shine"};
 
 /// Gives the reference encoder a head that scores pairs.
 void add_classifier(ModelFolder& folder) {
@@ -90,18 +90,19 @@ void add_classifier(ModelFolder& folder) {
 /// Writes the encoder with a tokenizer of ten words.
 std::filesystem::path write_encoder(ModelFolder& folder) {
   Json words = Json::object();
-  for (std::size_t i = 0; i < std::size(kWords); ++i) words[kWords[i]] = i;
+  for (std::size_t i = 0; i < std::size(kVocabulary); ++i) words[kVocabulary[i]] = i;
   const auto piece = [](const char* kind, const char* id, int type) {
     return Json{{kind, {{"id", id}, {"type_id", type}}}};
   };
   Json special = Json::object();
-  for (const int id : {2, 3}) special[kWords[id]] = {{"id", kWords[id]}, {"ids", {id}}, {"tokens", {kWords[id]}}};
+  for (const int id : {2, 3})
+    special[kVocabulary[id]] = {{"id", kVocabulary[id]}, {"ids", {id}}, {"tokens", {kVocabulary[id]}}};
   const Json pair = {piece("SpecialToken", "[CLS]", 0), piece("Sequence", "A", 0), piece("SpecialToken", "[SEP]", 0),
                      piece("Sequence", "B", 1), piece("SpecialToken", "[SEP]", 1)};
   Json added = Json::array();
   for (int id = 0; id < 4; ++id)
     added.push_back({{"id", id},
-                     {"content", kWords[id]},
+                     {"content", kVocabulary[id]},
                      {"single_word", false},
                      {"lstrip", false},
                      {"rstrip", false},
