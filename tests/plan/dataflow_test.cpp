@@ -233,7 +233,7 @@ TEST_F(DataflowTest, RefusesUnknownInputsWeightsAndExternals) {
   expect_error("operation residual_add has no input \"bias\"");
   step("residual")["inputs"].erase("bias");
   step("residual")["inputs"]["residual"] = "$state";
-  expect_error("\"$state\" is none of $tokens, $positions, $sampler");
+  expect_error("\"$state\" is none of $tokens, $positions, $types, $sampler");
   step("residual")["inputs"]["residual"] = "state";
   step("residual")["weights"] = "embed";
   expect_error("operation residual_add takes no weights");
