@@ -165,8 +165,8 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   (void)decode_loop_settings(model.plan.session);
   check_session_overlay(model.overlay, model.plan);
   model.plan_digest = canonical_digest(model.plan.to_json());
-  model.flow = plan::check_dataflow({model.plan, model.layers, *model.registry,
-                                     [&](std::string_view name) { return model.source.find(name); }});
+  model.flow = plan::check_dataflow(
+      {model.plan, model.layers, *model.registry, [&](std::string_view name) { return model.source.find(name); }});
   return model;
 }
 

@@ -22,8 +22,8 @@ namespace candor::runtime {
 enum class RowSelection : std::uint8_t { last, all };
 
 struct PlanOptions {
-  /// A JSON file of rules or, as the older format has it, of steps; or an id: of a built-in path, or where `registry` is
-  /// given of one in its kernel-paths. Empty: the backend's default.
+  /// A JSON file of rules or, as the older format has it, of steps; or an id: of a built-in path, or where `registry`
+  /// is given of one in its kernel-paths. Empty: the backend's default.
   std::string kernel_path;
   std::string registry;  ///< folder with registry.json, kernel-ref-digests.json, kernel-paths/; empty: the built-in one
   std::string backend = "cpu";
