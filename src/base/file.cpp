@@ -158,6 +158,10 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit) {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  // Renaming over a device, a pipe or a link would put a file in its place.
+  struct stat existing = {};
+  if (::lstat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
+    fail(ErrorCode::io, "{}: is not a regular file, and would be replaced by one; give another name", path.string());
   const std::string temporary = path.string() + ".tmp" + std::to_string(::getpid());
   const auto give_up = [&](const char* what) {
     const int error = errno;

@@ -137,6 +137,7 @@ int answer(Engine& engine, Conversation& conversation, TextRequest request, cons
 }
 
 int run(const RunArguments& arguments) {
+  catch_interrupts();
   TextRequest request;
   request.max_tokens = arguments.max_tokens;
   request.sampler = arguments.sampler;

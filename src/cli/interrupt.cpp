@@ -20,11 +20,16 @@ void on_interrupt(int) {
 
 void install_signal_handlers() {
   struct sigaction action = {};
+  action.sa_handler = SIG_IGN;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+void catch_interrupts() {
+  struct sigaction action = {};
   action.sa_handler = on_interrupt;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);  // without SA_RESTART, so that waiting for a line ends too
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 bool interrupted() {

@@ -283,8 +283,8 @@ void check_seal(const Json& manifest, std::string_view label) {
   if (!js::strict_equal(stated, found))
     fail(
         ErrorCode::integrity,
-        "{}: the manifest's digest is {}, but manifestDigest says {}; it was changed after it was written: restore it, "
-        "convert again, or re-pin it with candor rebind",
+        "{}: the manifest's digest is {}, but manifestDigest says {}; it was changed after it was written; restore it, "
+        "or convert the model again",
         label, found, printable(js::to_string(stated)));
 }
 

@@ -164,7 +164,7 @@ TEST(Artifact, EveryChangedFileIsNoticedWhenOpening) {
   std::string manifest = keep("manifest.json");
   manifest.replace(manifest.find("\"headDim\": 128"), 14, "\"headDim\": 129");
   write_file_atomically(path / "manifest.json", manifest);
-  EXPECT_THAT(error_of(ErrorCode::integrity, open), HasSubstr("candor rebind"));
+  EXPECT_THAT(error_of(ErrorCode::integrity, open), HasSubstr("convert the model again"));
 }
 
 TEST(Artifact, ChangedManifestsAreSealedAnew) {
