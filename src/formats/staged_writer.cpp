@@ -110,9 +110,14 @@ void StagedWriter::start(const std::string& heading) {
     fail(ErrorCode::usage, "{}: another process is writing it; wait for it or choose another name", target_.string());
   const std::string journal = read_file(path, limits::json_bytes);
   const bool same = journal.starts_with(heading + "\n");
+  // Only tensors are taken over. Everything else is written anew, and half-written temporary files belong to nobody.
+  const auto keeps = [&](const fs::path& name) {
+    const auto is_it = [&](const OutputFile& file) { return file.name == name; };
+    return name == kJournal || (same && std::any_of(layout_.files.begin(), layout_.files.end(), is_it));
+  };
+  for (const fs::directory_entry& entry : fs::directory_iterator(staging_))
+    if (!keeps(entry.path().filename())) fs::remove_all(entry.path());
   if (!same) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(staging_))
-      if (entry.path().filename() != kJournal) fs::remove_all(entry.path());
     if (::ftruncate(journal_, 0) != 0) fail_io(path, "emptied");
     check_space(target_, layout_.total_bytes());
     append_journal(heading);
