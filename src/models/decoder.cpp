@@ -392,4 +392,15 @@ void finish_decoder(const ModelSource& source, const DecoderConfig& config, Mode
   description.ignored_tensors.push_back(config.names.lm_head);
 }
 
+ModelDescription describe_pre_norm_decoder(const ModelSource& source, const DecoderConfig& config,
+                                           const std::string& family) {
+  ModelDescription description = begin_decoder(config, family);
+  StepBuilder steps(description);
+  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
+  add_pre_norm_layer(steps.section("layer"), config);
+  add_decoder_tail(steps, config);
+  finish_decoder(source, config, description);
+  return description;
+}
+
 }  // namespace candor::models

@@ -103,6 +103,9 @@ void add_gated_feed_forward(StepBuilder& steps, const DecoderConfig& config, con
 void add_pre_norm_attention(StepBuilder& steps, const DecoderConfig& config);
 /// The layer of most decoders: x + attention(norm(x)), then x + feed_forward(norm(x)).
 void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config);
+/// A whole model of such layers: embedding, layers, tail, and finish_decoder().
+[[nodiscard]] ModelDescription describe_pre_norm_decoder(const ModelSource& source, const DecoderConfig& config,
+                                                         const std::string& family);
 /// Row selection, final norm, lm_head, soft-cap, sampling; or final norm and pooling.
 void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config);
 /// lm_head, soft-cap and sampling alone, for families with a final norm of their own: reads "normed".

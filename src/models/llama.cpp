@@ -41,13 +41,7 @@ DecoderConfig read_gguf_llama(const ModelSource& source) {
 ModelDescription describe_llama(const ModelSource& source) {
   if (is_gguf(source) && GgufReader(source, "llama").count("expert_count") > 0) return describe_mixtral(source);
   const DecoderConfig config = is_gguf(source) ? read_gguf_llama(source) : read_huggingface_llama(source);
-  ModelDescription description = begin_decoder(config, "llama");
-  StepBuilder steps(description);
-  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
-  add_pre_norm_layer(steps.section("layer"), config);
-  add_decoder_tail(steps, config);
-  finish_decoder(source, config, description);
-  return description;
+  return describe_pre_norm_decoder(source, config, "llama");
 }
 
 }  // namespace

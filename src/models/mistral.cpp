@@ -18,14 +18,7 @@ ModelDescription describe_mistral(const ModelSource& source) {
   config.tied = reader.boolean("tie_word_embeddings", false);
   reader.finish();
   use_huggingface_names(source, config);
-
-  ModelDescription description = begin_decoder(config, "mistral");
-  StepBuilder steps(description);
-  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
-  add_pre_norm_layer(steps.section("layer"), config);
-  add_decoder_tail(steps, config);
-  finish_decoder(source, config, description);
-  return description;
+  return describe_pre_norm_decoder(source, config, "mistral");
 }
 
 }  // namespace

@@ -32,26 +32,16 @@ DecoderConfig read_qwen(const ModelSource& source, const std::string& architectu
   return config;
 }
 
-ModelDescription qwen_description(const ModelSource& source, const DecoderConfig& config, const std::string& family) {
-  ModelDescription description = begin_decoder(config, family);
-  StepBuilder steps(description);
-  steps.section("preLayer").embed(config.names.embed, config.vocabulary, config.hidden);
-  add_pre_norm_layer(steps.section("layer"), config);
-  add_decoder_tail(steps, config);
-  finish_decoder(source, config, description);
-  return description;
-}
-
 ModelDescription describe_qwen2(const ModelSource& source) {
   DecoderConfig config = read_qwen(source, "qwen2");
   config.attention_bias = true;
-  return qwen_description(source, config, "qwen2");
+  return describe_pre_norm_decoder(source, config, "qwen2");
 }
 
 ModelDescription describe_qwen3(const ModelSource& source) {
   DecoderConfig config = read_qwen(source, "qwen3");
   config.qk_norm = true;
-  return qwen_description(source, config, "qwen3");
+  return describe_pre_norm_decoder(source, config, "qwen3");
 }
 
 }  // namespace

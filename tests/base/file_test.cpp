@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -41,6 +42,15 @@ TEST_F(FileTest, NamesWhatCannotBeRead) {
   EXPECT_THROW(MappedFile{folder_ / "empty"}, Error);
   write_file_atomically(folder_ / "big", "12345");
   EXPECT_THROW((void)read_file(folder_ / "big", 4), Error);
+}
+
+TEST_F(FileTest, WhatIsNoRegularFileIsNotReplaced) {
+  const std::filesystem::path pipe = folder_ / "pipe", link = folder_ / "link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("elsewhere", link);
+  for (const auto& path : {pipe, link}) EXPECT_THROW(write_file_atomically(path, "x"), Error) << path;
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 TEST_F(FileTest, AShrinkingMapEndsWithOneLine) {
