@@ -1,38 +1,10 @@
-// The functions each kernel source defines; table.cpp puts them under the names of the registry. Each namespace is a
-// file: cpu/<namespace>.cpp.
+// The functions kernel sources define; table.cpp puts them under the names of the registry. Each namespace is a file:
+// cpu/<namespace>.cpp. The matrix products are classes of headers of their own.
 #pragma once
 
 #include "kernels/cpu/kernel.h"
 
 namespace candor::cpu::CANDOR_ISA {
-
-// A matrix product also says how its weights are packed and what scratch memory many rows need.
-#define CANDOR_MATMUL_ENTRIES(name)                                                                    \
-  namespace name {                                                                                     \
-  void run(const KernelArguments&);                                                                    \
-  std::uint64_t packed_bytes(std::uint64_t rows, std::uint64_t cols);                                  \
-  void pack(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&); \
-  std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);                                  \
-  }
-CANDOR_MATMUL_ENTRIES(matmul_f32)
-CANDOR_MATMUL_ENTRIES(matmul_f16)
-CANDOR_MATMUL_ENTRIES(matmul_bf16)
-CANDOR_MATMUL_ENTRIES(matmul_q8_0)
-CANDOR_MATMUL_ENTRIES(matmul_q4_0)
-CANDOR_MATMUL_ENTRIES(matmul_q4_k)
-CANDOR_MATMUL_ENTRIES(matmul_q5_k)
-CANDOR_MATMUL_ENTRIES(matmul_q6_k)
-namespace expert_matmul {
-CANDOR_MATMUL_ENTRIES(f32)
-CANDOR_MATMUL_ENTRIES(f16)
-CANDOR_MATMUL_ENTRIES(bf16)
-CANDOR_MATMUL_ENTRIES(q8_0)
-CANDOR_MATMUL_ENTRIES(q4_0)
-CANDOR_MATMUL_ENTRIES(q4_k)
-CANDOR_MATMUL_ENTRIES(q5_k)
-CANDOR_MATMUL_ENTRIES(q6_k)
-}  // namespace expert_matmul
-#undef CANDOR_MATMUL_ENTRIES
 
 #define CANDOR_ENTRY(name)          \
   namespace name {                  \
@@ -71,16 +43,12 @@ void f32_to_f16(const KernelArguments&);
 void f16_to_f32(const KernelArguments&);
 }  // namespace cast
 
-// Weights of f16 and bf16 are packed alike.
+// The products themselves are FloatMatmul's.
 namespace matmul_transposed {
-void run_f32(const KernelArguments&);
-void run_f16(const KernelArguments&);
-void run_bf16(const KernelArguments&);
-std::uint64_t packed_bytes_f32(std::uint64_t rows, std::uint64_t cols);
-std::uint64_t packed_bytes_16(std::uint64_t rows, std::uint64_t cols);
 void pack_f32(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&);
 void pack_16(const std::byte*, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool&);
-std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+std::uint64_t packed_bytes_f32(std::uint64_t rows, std::uint64_t cols);
+std::uint64_t packed_bytes_16(std::uint64_t rows, std::uint64_t cols);
 }  // namespace matmul_transposed
 
 namespace rope {

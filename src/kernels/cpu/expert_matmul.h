@@ -8,6 +8,9 @@
 #pragma once
 
 #include "kernels/cpu/activations.h"
+#include "kernels/cpu/matmul_a8_256.h"
+#include "kernels/cpu/matmul_a8_32.h"
+#include "kernels/cpu/matmul_float.h"
 #include "kernels/cpu/operands.h"
 
 namespace candor::cpu::CANDOR_ISA {
@@ -52,9 +55,8 @@ class ExpertMatmul {
            Matmul::scratch_bytes(shapes, constants);
   }
 
-  static void run(const KernelArguments& arguments) {
-    if (arguments.dst.rows != 0) ExpertMatmul(arguments).multiply();
-  }
+  /// The experts' weights are packed as the matrix product's.
+  static void run(const KernelArguments& arguments);
 
  private:
   explicit ExpertMatmul(const KernelArguments& arguments)
@@ -147,5 +149,20 @@ class ExpertMatmul {
   Matrix gathered_, results_;
   std::span<std::byte> rest_;
 };
+
+template <typename Matmul, typename Parts>
+void ExpertMatmul<Matmul, Parts>::run(const KernelArguments& arguments) {
+  if (arguments.dst.rows != 0) ExpertMatmul(arguments).multiply();
+}
+
+// Compiled in expert_matmul.cpp.
+extern template class ExpertMatmul<FloatMatmul<F32Element>, PlainParts>;
+extern template class ExpertMatmul<FloatMatmul<F16Element>, PlainParts>;
+extern template class ExpertMatmul<FloatMatmul<Bf16Element>, PlainParts>;
+extern template class ExpertMatmul<IntegerMatmul<Q8_0Panel>, QuantizedParts<Activations32>>;
+extern template class ExpertMatmul<IntegerMatmul<Q4_0Panel>, QuantizedParts<Activations32>>;
+extern template class ExpertMatmul<IntegerMatmul<SuperBlockPanel<Q4_K>>, QuantizedParts<Activations256>>;
+extern template class ExpertMatmul<IntegerMatmul<SuperBlockPanel<Q5_K>>, QuantizedParts<Activations256>>;
+extern template class ExpertMatmul<IntegerMatmul<SuperBlockPanel<Q6_K>>, QuantizedParts<Activations256>>;
 
 }  // namespace candor::cpu::CANDOR_ISA

@@ -138,4 +138,8 @@ struct SuperBlockPanel {
   }
 };
 
+extern template struct IntegerMatmul<SuperBlockPanel<Q4_K>>;
+extern template struct IntegerMatmul<SuperBlockPanel<Q5_K>>;
+extern template struct IntegerMatmul<SuperBlockPanel<Q6_K>>;
+
 }  // namespace candor::cpu::CANDOR_ISA

@@ -83,4 +83,7 @@ struct Q4_0Panel {
   }
 };
 
+extern template struct IntegerMatmul<Q8_0Panel>;
+extern template struct IntegerMatmul<Q4_0Panel>;
+
 }  // namespace candor::cpu::CANDOR_ISA

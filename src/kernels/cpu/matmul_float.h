@@ -27,19 +27,7 @@ struct FloatMatmul {
   }
 
   static void pack(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed,
-                   ThreadPool& pool) {
-    pool.parallel_for(panel_count(rows), [&](std::uint32_t panel, unsigned) {
-      std::byte* out = packed + panel * cols * kStepBytes;
-      const std::uint64_t first = std::uint64_t{panel} * kLanes;
-      const std::uint64_t lanes = rows - first < kLanes ? rows - first : kLanes;
-      if (lanes < kLanes) __builtin_memset(out, 0, cols * kStepBytes);
-      const std::byte* source = stored + first * cols * Element::kBytes;
-      for (std::uint64_t k = 0; k < cols; ++k)
-        for (std::uint64_t lane = 0; lane < lanes; ++lane)
-          __builtin_memcpy(out + k * kStepBytes + lane * Element::kBytes, source + (lane * cols + k) * Element::kBytes,
-                           Element::kBytes);
-    });
-  }
+                   ThreadPool& pool);
 
   /// Scratch of one thread: a slice of a panel in f32, then the results of a chunk.
   static constexpr std::uint64_t kSliceBytes = kSliceDepth * kLanes * sizeof(float);
@@ -49,15 +37,7 @@ struct FloatMatmul {
     return shapes.rows <= kTileRows ? 0 : shapes.threads * kThreadBytes;
   }
 
-  static void run(const KernelArguments& arguments) {
-    const Matrix& x = input(arguments, 0);
-    if (x.rows == 0) return;
-    if (x.rows <= static_cast<std::uint32_t>(kTileRows)) {
-      with_constant<kTileRows>(static_cast<int>(x.rows), [&](auto rows) { few_rows<rows>(arguments); });
-    } else {
-      many_rows(arguments);
-    }
-  }
+  static void run(const KernelArguments& arguments);
 
  private:
   /// Panels in lockstep: as many streams as accumulators allow, four at most.
@@ -145,5 +125,37 @@ struct FloatMatmul {
     });
   }
 };
+
+// Not inline, and compiled once for each type, where its matrix product is: other kernels use that code.
+template <typename Element>
+void FloatMatmul<Element>::pack(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed,
+                                ThreadPool& pool) {
+  pool.parallel_for(panel_count(rows), [&](std::uint32_t panel, unsigned) {
+    std::byte* out = packed + panel * cols * kStepBytes;
+    const std::uint64_t first = std::uint64_t{panel} * kLanes;
+    const std::uint64_t lanes = rows - first < kLanes ? rows - first : kLanes;
+    if (lanes < kLanes) __builtin_memset(out, 0, cols * kStepBytes);
+    const std::byte* source = stored + first * cols * Element::kBytes;
+    for (std::uint64_t k = 0; k < cols; ++k)
+      for (std::uint64_t lane = 0; lane < lanes; ++lane)
+        __builtin_memcpy(out + k * kStepBytes + lane * Element::kBytes, source + (lane * cols + k) * Element::kBytes,
+                         Element::kBytes);
+  });
+}
+
+template <typename Element>
+void FloatMatmul<Element>::run(const KernelArguments& arguments) {
+  const Matrix& x = input(arguments, 0);
+  if (x.rows == 0) return;
+  if (x.rows <= static_cast<std::uint32_t>(kTileRows)) {
+    with_constant<kTileRows>(static_cast<int>(x.rows), [&](auto rows) { few_rows<rows>(arguments); });
+  } else {
+    many_rows(arguments);
+  }
+}
+
+extern template struct FloatMatmul<F32Element>;
+extern template struct FloatMatmul<F16Element>;
+extern template struct FloatMatmul<Bf16Element>;
 
 }  // namespace candor::cpu::CANDOR_ISA

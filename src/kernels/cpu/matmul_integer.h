@@ -34,33 +34,13 @@ struct IntegerMatmul {
   }
 
   static void pack(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed,
-                   ThreadPool& pool) {
-    const std::uint64_t blocks = cols / kBlock;
-    pool.parallel_for(panel_count(rows), [&](std::uint32_t panel, unsigned) {
-      const std::uint64_t first = std::uint64_t{panel} * kLanes;
-      const std::uint64_t lanes = rows - first < kLanes ? rows - first : kLanes;
-      std::byte* out = packed + panel * blocks * Format::kPanelBytes;
-      __builtin_memset(out, 0, blocks * Format::kPanelBytes);
-      for (std::uint64_t lane = 0; lane < lanes; ++lane)
-        for (std::uint64_t block = 0; block < blocks; ++block)
-          Format::pack_block(stored + ((first + lane) * blocks + block) * Format::kStoredBytes,
-                             static_cast<std::uint32_t>(lane), out + block * Format::kPanelBytes);
-    });
-  }
+                   ThreadPool& pool);
 
   static std::uint64_t scratch_bytes(const KernelShapes& shapes, const Constants&) {
     return shapes.rows <= kIntegerTileRows ? 0 : shapes.threads * kThreadBytes;
   }
 
-  static void run(const KernelArguments& arguments) {
-    const Matrix& x = input(arguments, 0);
-    if (x.rows == 0) return;
-    if (x.rows <= static_cast<std::uint32_t>(kIntegerTileRows)) {
-      with_constant<kIntegerTileRows>(static_cast<int>(x.rows), [&](auto rows) { few_rows<rows>(arguments); });
-    } else {
-      many_rows(arguments);
-    }
-  }
+  static void run(const KernelArguments& arguments);
 
  private:
   static constexpr int lockstep(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
@@ -169,5 +149,33 @@ struct IntegerMatmul {
     unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { store(c + r * kLanes, acc[r]); });
   }
 };
+
+// Not inline, and compiled once for each format, where its matrix product is: other kernels use that code.
+template <typename Format>
+void IntegerMatmul<Format>::pack(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed,
+                                 ThreadPool& pool) {
+  const std::uint64_t blocks = cols / kBlock;
+  pool.parallel_for(panel_count(rows), [&](std::uint32_t panel, unsigned) {
+    const std::uint64_t first = std::uint64_t{panel} * kLanes;
+    const std::uint64_t lanes = rows - first < kLanes ? rows - first : kLanes;
+    std::byte* out = packed + panel * blocks * Format::kPanelBytes;
+    __builtin_memset(out, 0, blocks * Format::kPanelBytes);
+    for (std::uint64_t lane = 0; lane < lanes; ++lane)
+      for (std::uint64_t block = 0; block < blocks; ++block)
+        Format::pack_block(stored + ((first + lane) * blocks + block) * Format::kStoredBytes,
+                           static_cast<std::uint32_t>(lane), out + block * Format::kPanelBytes);
+  });
+}
+
+template <typename Format>
+void IntegerMatmul<Format>::run(const KernelArguments& arguments) {
+  const Matrix& x = input(arguments, 0);
+  if (x.rows == 0) return;
+  if (x.rows <= static_cast<std::uint32_t>(kIntegerTileRows)) {
+    with_constant<kIntegerTileRows>(static_cast<int>(x.rows), [&](auto rows) { few_rows<rows>(arguments); });
+  } else {
+    many_rows(arguments);
+  }
+}
 
 }  // namespace candor::cpu::CANDOR_ISA

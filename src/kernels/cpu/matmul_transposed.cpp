@@ -28,15 +28,6 @@ std::uint64_t bytes_of_columns(std::uint64_t depth, std::uint64_t outputs) {
 
 }  // namespace
 
-void run_f32(const KernelArguments& arguments) {
-  FloatMatmul<F32Element>::run(arguments);
-}
-void run_f16(const KernelArguments& arguments) {
-  FloatMatmul<F16Element>::run(arguments);
-}
-void run_bf16(const KernelArguments& arguments) {
-  FloatMatmul<Bf16Element>::run(arguments);
-}
 std::uint64_t packed_bytes_f32(std::uint64_t rows, std::uint64_t cols) {
   return bytes_of_columns<F32Element>(rows, cols);
 }
@@ -48,9 +39,6 @@ void pack_f32(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, s
 }
 void pack_16(const std::byte* stored, std::uint64_t rows, std::uint64_t cols, std::byte* packed, ThreadPool& pool) {
   pack_columns<F16Element>(stored, rows, cols, packed, pool);
-}
-std::uint64_t scratch_bytes(const KernelShapes& shapes, const Constants& constants) {
-  return FloatMatmul<F32Element>::scratch_bytes(shapes, constants);
 }
 
 }  // namespace candor::cpu::CANDOR_ISA::matmul_transposed
