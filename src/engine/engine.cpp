@@ -31,7 +31,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& source) {
 }
 
 Engine::Engine(const std::filesystem::path& path, const EngineOptions& options) {
-  runtime::CompiledModel compiled = runtime::compile_model(path, options.plan);
+  runtime::PlanOptions plan = options.plan;
+  if (plan.context == 0) plan.context = options.load.context;
+  runtime::CompiledModel compiled = runtime::compile_model(path, plan);
   if (options.verify != VerifyMode::header) {
     ThreadPool pool(options.load.threads);
     verification_ = verify_for_loading(compiled.source, options.verify, pool);

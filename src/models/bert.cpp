@@ -20,8 +20,7 @@ struct Bert {
   DecoderConfig config;
   std::uint64_t types = 0;
   BertNames names;
-  std::optional<Pooling> pooling;
-  bool scores = false;
+  bool scores = false;  ///< a classifier of one label follows
 };
 
 /// Checkpoints of the bare model have no prefix, those with a head "bert.".
@@ -63,11 +62,15 @@ BertNames gguf_bert_names() {
           .classifier = "cls.output.weight"};
 }
 
-Bert read_huggingface_bert(const ModelSource& source) {
+Bert read_huggingface_bert(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   Bert model;
+  model.config.options = options;
   DecoderConfig& config = model.config;
   read_huggingface_dimensions(reader, config);
+  if (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads)
+    fail(ErrorCode::unsupported, "{}: {} heads of {} columns, {} of keys; BERT's heads divide its {} columns",
+         reader.label(), config.heads, config.head_dim, config.kv_heads, config.hidden);
   config.norm_eps = reader.number("layer_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
   model.types = reader.positive("type_vocab_size");
@@ -82,15 +85,14 @@ Bert read_huggingface_bert(const ModelSource& source) {
   reader.finish();
   model.names = huggingface_bert_names(source);
   model.scores = source.find(model.names.classifier) != nullptr;
-  model.pooling = read_huggingface_pooling(source);
-  // A bare model does not say how it is pooled; the mean, normalised, is what most encoders were trained for.
-  if (!model.pooling) model.pooling = Pooling{};
+  config.pooling = choose_pooling(read_huggingface_pooling(source), options.pooling, source.path().string());
   return model;
 }
 
-Bert read_gguf_bert(const ModelSource& source) {
+Bert read_gguf_bert(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "bert");
   Bert model;
+  model.config.options = options;
   DecoderConfig& config = model.config;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_epsilon");
@@ -99,8 +101,6 @@ Bert read_gguf_bert(const ModelSource& source) {
     fail(ErrorCode::unsupported, "{}: attention.causal is true; BERT attends in both directions", reader.label());
   model.names = gguf_bert_names();
   model.scores = source.find(model.names.classifier) != nullptr;
-  model.pooling = config.pooling;
-  if (!model.pooling) model.pooling = Pooling{};
   reader.finish();
   const TensorInfo* types = source.find(model.names.types);
   if (!types || types->shape.size() != 2)
@@ -158,8 +158,8 @@ void add_bert_score(StepBuilder& steps, const Bert& model) {
   steps.bias("score_bias", "score", bias_name(model.names.classifier), 1);
 }
 
-ModelDescription describe_bert(const ModelSource& source) {
-  Bert model = is_gguf(source) ? read_gguf_bert(source) : read_huggingface_bert(source);
+ModelDescription describe_bert(const ModelSource& source, const DescribeOptions& options) {
+  Bert model = is_gguf(source) ? read_gguf_bert(source, options) : read_huggingface_bert(source, options);
   model.config.attention = {{}};  // no RoPE, no window
   model.config.causal = false;
   ModelDescription description = begin_decoder(model.config, "bert");
@@ -168,10 +168,15 @@ ModelDescription describe_bert(const ModelSource& source) {
   steps.section("layer");
   add_bert_layer(steps, model);
   steps.section("postLayer");
+  if (model.scores && !options.pooling.empty())
+    fail(ErrorCode::usage, "{}: the model scores a pair of texts; leave out --pooling {}", source.path().string(),
+         printable(options.pooling));
   if (model.scores) {
     add_bert_score(steps, model);
+  } else if (model.config.pooling) {
+    add_pooling(steps, *model.config.pooling, "state", model.config.hidden);
   } else {
-    add_pooling(steps, *model.pooling, "state", model.config.hidden);
+    description.undecided = kPoolingUndecided;
   }
   // Heads that an embedding does without, and a table that old checkpoints saved.
   for (const TensorInfo& tensor : source.tensors())

@@ -70,6 +70,12 @@ std::string ConfigReader::string(std::string_view key) {
   fail(ErrorCode::format, "{}: {} is missing", label_, key);
 }
 
+void ConfigReader::must_state(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view key : keys)
+    if (!config_.contains(std::string(key)))
+      fail(ErrorCode::format, "{}: {} is missing; null says that there is none", label_, key);
+}
+
 void ConfigReader::harmless(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) used_.emplace(key);
 }
@@ -83,7 +89,8 @@ void ConfigReader::require(std::string_view key, const Json& wanted, std::string
 void ConfigReader::finish() const {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : config_.items())
-    if (!used_.contains(key)) unknown.push_back(printable(key) + " = " + printable(to_js_json(value), 40));
+    if (!value.is_null() && !used_.contains(key))
+      unknown.push_back(printable(key) + " = " + printable(to_js_json(value), 40));
   if (unknown.empty()) return;
   fail(ErrorCode::unsupported,
        "{}: unknown {} {}; a setting that may change the computation is not ignored. Remove it if it has no effect",

@@ -29,11 +29,14 @@ class ConfigReader {
   /// The raw value, or nullptr when absent or null.
   [[nodiscard]] const Json* find(std::string_view key);
 
+  /// Throws Error(format) unless each key is there, null included: where a missing key does not mean none.
+  void must_state(std::initializer_list<std::string_view> keys) const;
+
   /// Marks keys that do not change what is computed.
   void harmless(std::initializer_list<std::string_view> keys);
   /// Refuses the value of `key` unless it is absent, null or `wanted`; `why` says what would be needed.
   void require(std::string_view key, const Json& wanted, std::string_view why);
-  /// Throws Error(unsupported) listing every key that was neither used nor harmless.
+  /// Throws Error(unsupported) listing every key that was neither used nor harmless. A null says nothing.
   void finish() const;
 
   [[nodiscard]] const std::string& label() const { return label_; }

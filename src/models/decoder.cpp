@@ -86,19 +86,29 @@ RopeTable rope_from(const Json* parameters, ConfigReader& reader, const DecoderC
                     std::optional<double> older_theta) {
   RopeSettings settings;
   settings.max_positions = config.max_positions;
+  settings.wanted_positions = config.options.context;
   settings.original_positions = reader.optional_positive("original_max_position_embeddings");
   settings.scaling = parameters;
   std::optional<double> theta = older_theta;
   std::optional<double> partial = reader.optional_number("partial_rotary_factor");
   if (parameters) {
     ConfigReader inner(*parameters, reader.label() + ": RoPE parameters");
-    if (const auto given = inner.optional_number("rope_theta")) theta = given;
-    if (const auto given = inner.optional_number("partial_rotary_factor")) partial = given;
+    const auto take = [&](std::optional<double>& value, std::string_view key) {
+      const auto given = inner.optional_number(key);
+      if (given && value && *given != *value)
+        fail(ErrorCode::format, "{}: {} is {}, and {} beside the RoPE parameters", inner.label(), key, *given, *value);
+      if (given) value = given;
+    };
+    take(theta, "rope_theta");
+    take(partial, "partial_rotary_factor");
   }
   if (partial && !(*partial > 0 && *partial <= 1))
     fail(ErrorCode::format, "{}: partial_rotary_factor must be above 0 and at most 1; got {}", reader.label(),
          *partial);
-  settings.theta = theta.value_or(10000);
+  if (partial.value_or(1) != 1 && !config.partial_rotation)
+    fail(ErrorCode::unsupported, "{}: partial_rotary_factor is {}; heads of this family are rotated whole",
+         reader.label(), *partial);
+  settings.theta = theta.value_or(config.default_theta);
   settings.rotary_dim = static_cast<std::uint64_t>(static_cast<double>(config.head_dim) * partial.value_or(1));
   return rope_table(settings, reader.label());
 }
@@ -185,7 +195,7 @@ double DecoderConfig::score_factor() const {
 void use_huggingface_names(const ModelSource& source, DecoderConfig& config) {
   if (!source.find(config.prefix + "embed_tokens.weight") && source.find("embed_tokens.weight")) config.prefix.clear();
   config.names = huggingface_decoder_names(config.prefix);
-  config.pooling = read_huggingface_pooling(source);
+  config.pooling = choose_pooling(read_huggingface_pooling(source), config.options.pooling, source.path().string());
 }
 
 namespace {
@@ -219,6 +229,11 @@ Json rope_facts(const DecoderConfig& config) {
           {"yarnBetaFast", or_null(rope.beta_fast)},
           {"yarnBetaSlow", or_null(rope.beta_slow)},
           {"yarnOriginalMaxPos", rope.scaling == "yarn" ? or_null(rope.original_positions) : Json()}};
+}
+
+/// Which of LongRoPE's lists the frequencies were divided by; nothing for other models.
+void add_longrope_facts(Json& facts, const RopeTable& rope) {
+  if (rope.scaling == "longrope") facts["longRopeFactors"] = rope.holds_only ? "short" : "long";
 }
 
 Json layer_pattern(const DecoderConfig& config) {
@@ -256,6 +271,7 @@ Json decoder_facts(const DecoderConfig& config) {
                   {"gatedActivation", true},
                   {"swigluLimit", nullptr}};
   facts["rope"] = rope_facts(config);
+  add_longrope_facts(facts["rope"], global_kind(config).rope);
   facts["output"] = {{"finalLogitSoftcapping", config.logit_softcap != 0 ? Json(config.logit_softcap) : Json()},
                      {"tieWordEmbeddings", config.tied},
                      {"scaleEmbeddings", config.embedding_scale != 1},
@@ -276,6 +292,9 @@ ModelDescription begin_decoder(const DecoderConfig& config, std::string family) 
   description.layers = config.layers;
   description.vocabulary = config.vocabulary;
   description.max_positions = config.max_positions;
+  for (const AttentionKind& kind : config.attention)
+    description.max_positions =
+        std::min(description.max_positions, kind.rope.holds_only.value_or(config.max_positions));
   description.architecture = {{"numLayers", config.layers},
                               {"hiddenSize", config.hidden},
                               {"intermediateSize", config.intermediate},
@@ -283,7 +302,7 @@ ModelDescription begin_decoder(const DecoderConfig& config, std::string family) 
                               {"numKeyValueHeads", config.kv_heads},
                               {"headDim", config.head_dim},
                               {"vocabSize", config.vocabulary},
-                              {"maxSeqLen", config.max_positions},
+                              {"maxSeqLen", description.max_positions},
                               {"ropeTheta", global_kind(config).rope.theta}};
   description.inference = decoder_facts(config);
   return description;
@@ -355,17 +374,18 @@ void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config) {
 
 void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config) {
   steps.section("postLayer");
-  if (config.pooling) {
-    steps.rmsnorm("final_norm", "state", "normed", config.names.final_norm, config.norm());
-    add_pooling(steps, *config.pooling, "normed", config.hidden);
-    return;
-  }
-  steps.select_last_row();
+  add_row_selection(steps, config);
   steps.rmsnorm("final_norm", "state", "normed", config.names.final_norm, config.norm());
   add_decoder_head(steps, config);
 }
 
+void add_row_selection(StepBuilder& steps, const DecoderConfig& config) {
+  if (config.generates()) steps.select_last_row();
+}
+
 void add_decoder_head(StepBuilder& steps, const DecoderConfig& config) {
+  if (config.pooling) add_pooling(steps, *config.pooling, "normed", config.hidden);
+  if (!config.generates()) return;
   const std::string& head = config.tied ? config.names.embed : config.names.lm_head;
   steps.linear("lm_head", "normed", "logits", head, config.vocabulary, config.hidden);
   if (config.logit_softcap != 0) steps.softcap("logit_softcap", "logits", config.logit_softcap);
@@ -379,8 +399,12 @@ void finish_decoder(const ModelSource& source, const DecoderConfig& config, Mode
         tensor.name == "rope_factors_long.weight" || tensor.name == "rope_factors_short.weight")
       description.ignored_tensors.push_back(tensor.name);
   const TensorInfo* head = source.find(config.names.lm_head);
-  if (head && config.pooling) description.ignored_tensors.push_back(config.names.lm_head);
-  if (!config.tied || !head || config.pooling) return;
+  if (!config.generates()) {
+    if (!config.pooling) description.undecided = kPoolingUndecided;
+    if (head) description.ignored_tensors.push_back(config.names.lm_head);
+    return;
+  }
+  if (!config.tied || !head) return;
   // A tied model may still carry its head; it may only be left unread where it is the embedding's copy.
   const TensorInfo* embed = source.find(config.names.embed);
   const bool same = embed && embed->encoding == head->encoding && embed->bytes == head->bytes &&

@@ -36,6 +36,7 @@ struct AttentionKind {
 };
 
 struct DecoderConfig {
+  DescribeOptions options;
   std::uint32_t layers = 0;
   std::uint64_t hidden = 0, intermediate = 0, vocabulary = 0, max_positions = 0;
   std::uint64_t heads = 0, kv_heads = 0, head_dim = 0;
@@ -44,7 +45,9 @@ struct DecoderConfig {
   std::string activation;  ///< silu, gelu_tanh, gelu_erf
   RopeStyle rope_style = RopeStyle::half;
   std::vector<AttentionKind> attention;
-  double query_scale = 0;  ///< factor of the scores; 0: head_dim^-1/2
+  double default_theta = 10000;   ///< of Hugging Face configurations that state none
+  bool partial_rotation = false;  ///< the family knows partial_rotary_factor
+  double query_scale = 0;         ///< factor of the scores; 0: head_dim^-1/2
   double attention_softcap = 0, logit_softcap = 0;
   double embedding_scale = 1;
   bool causal = true;
@@ -60,6 +63,8 @@ struct DecoderConfig {
   [[nodiscard]] NormShape norm() const { return {norm_eps, hidden, norm_offset}; }
   [[nodiscard]] NormShape head_norm() const { return {norm_eps, head_dim, norm_offset}; }
   [[nodiscard]] double score_factor() const;
+  /// Samples tokens; otherwise the rows of a text become one vector.
+  [[nodiscard]] bool generates() const { return causal && !pooling; }
 };
 
 /// Whether the source is a GGUF file, with that format's names and keys, or has Hugging Face's.
@@ -106,9 +111,11 @@ void add_pre_norm_layer(StepBuilder& steps, const DecoderConfig& config);
 /// A whole model of such layers: embedding, layers, tail, and finish_decoder().
 [[nodiscard]] ModelDescription describe_pre_norm_decoder(const ModelSource& source, const DecoderConfig& config,
                                                          const std::string& family);
-/// Row selection, final norm, lm_head, soft-cap, sampling; or final norm and pooling.
+/// Row selection, final norm and add_decoder_head().
 void add_decoder_tail(StepBuilder& steps, const DecoderConfig& config);
-/// lm_head, soft-cap and sampling alone, for families with a final norm of their own: reads "normed".
+/// The last row, where that is all that goes on.
+void add_row_selection(StepBuilder& steps, const DecoderConfig& config);
+/// lm_head, soft-cap and sampling, or pooling: reads "normed".
 void add_decoder_head(StepBuilder& steps, const DecoderConfig& config);
 /// Stop tokens, and the tensors that some files carry although no step reads them.
 void finish_decoder(const ModelSource& source, const DecoderConfig& config, ModelDescription& description);

@@ -19,6 +19,15 @@ inline constexpr std::string_view kExpertPlaceholder = "{E}";
 /// A pattern with its placeholders filled in; without them, the pattern.
 [[nodiscard]] std::string expand_pattern(std::string pattern, std::uint64_t layer, std::uint64_t expert = 0);
 
+/// What a model's files leave open, to be said by whoever makes a plan of it.
+struct DescribeOptions {
+  /// Positions that the plan is to hold: where a model rotates positions differently in longer contexts (LongRoPE), it
+  /// says which way. 0: as many as the model can.
+  std::uint64_t context = 0;
+  /// How rows become one vector, where no file says it: as parse_pooling() (pooling.h) reads it. Empty: as files say.
+  std::string pooling;
+};
+
 /// A step without a kernel. `op` is the role of the step, `operation` what its kernel must do.
 struct StepDraft {
   std::string section;  ///< preLayer, layer, postLayer, sampling
@@ -50,6 +59,8 @@ struct ModelDescription {
   std::vector<StepDraft> steps;
   std::vector<ExpectedTensor> tensors;
   std::vector<std::string> ignored_tensors;  ///< present in some files and not part of the computation
+  /// What neither files nor options say and a plan must know, with the remedy; the steps end before it. Empty: nothing.
+  std::string undecided;
 };
 
 /// A family: which configurations it reads, and how. One file each, listed in family.cpp.
@@ -57,14 +68,14 @@ struct Family {
   std::string_view name;
   std::vector<std::string_view> model_types;         ///< `model_type` of config.json
   std::vector<std::string_view> gguf_architectures;  ///< `general.architecture` of GGUF
-  ModelDescription (*describe)(const ModelSource& source) = nullptr;
+  ModelDescription (*describe)(const ModelSource& source, const DescribeOptions& options) = nullptr;
 };
 
 [[nodiscard]] const std::vector<Family>& families();
 
 /// Finds the family of a GGUF file or Hugging Face folder, describes the model and checks its tensors. Throws
 /// Error(unsupported) for an unknown family, with those known; Error(format) listing missing, unexpected and mis-shaped
-/// tensors.
-[[nodiscard]] ModelDescription describe(const ModelSource& source);
+/// tensors; Error(usage) for options that the model has no use for.
+[[nodiscard]] ModelDescription describe(const ModelSource& source, const DescribeOptions& options = {});
 
 }  // namespace candor::models

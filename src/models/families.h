@@ -20,6 +20,6 @@ namespace candor::models {
 [[nodiscard]] Family qwen3_moe_family();
 
 /// For GGUF files of the architecture "llama" that have experts.
-[[nodiscard]] ModelDescription describe_mixtral(const ModelSource& source);
+[[nodiscard]] ModelDescription describe_mixtral(const ModelSource& source, const DescribeOptions& options);
 
 }  // namespace candor::models

@@ -114,8 +114,8 @@ const std::vector<Family>& families() {
   return all;
 }
 
-ModelDescription describe(const ModelSource& source) {
-  ModelDescription description = find_family(source).describe(source);
+ModelDescription describe(const ModelSource& source, const DescribeOptions& options) {
+  ModelDescription description = find_family(source).describe(source, options);
   check_tensors(source, description);
   state_norms(description);
   return description;

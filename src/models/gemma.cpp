@@ -46,7 +46,6 @@ void read_huggingface_gemma(const ModelSource& source, ConfigReader& reader, Dec
   config.attention_bias = reader.boolean("attention_bias", false);
   config.output_bias = config.attention_bias;
   config.tied = reader.boolean("tie_word_embeddings", true);
-  config.causal = !reader.boolean("use_bidirectional_attention", false);
   use_huggingface_names(source, config);
 }
 
@@ -84,8 +83,9 @@ ModelDescription gemma_description(const ModelSource& source, const DecoderConfi
   return description;
 }
 
-ModelDescription describe_gemma2(const ModelSource& source) {
+ModelDescription describe_gemma2(const ModelSource& source, const DescribeOptions& options) {
   DecoderConfig config;
+  config.options = options;
   if (is_gguf(source)) {
     constexpr std::uint32_t kLayersOf27B = 46;
     GgufReader reader(source, "gemma2");
@@ -96,6 +96,9 @@ ModelDescription describe_gemma2(const ModelSource& source) {
     reader.finish();
   } else {
     ConfigReader reader = huggingface_reader(source);
+    reader.must_state(
+        {"attn_logit_softcapping", "final_logit_softcapping"});  // without the keys they would be 50 and 30
+    reader.require("use_bidirectional_attention", false, "Gemma 2 sees earlier tokens only");
     read_huggingface_gemma(source, reader, config);
     const RopeTable rope = read_huggingface_rope(reader, config);
     const auto types = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"});
@@ -123,31 +126,55 @@ GemmaRope read_huggingface_gemma3_rope(ConfigReader& reader, const DecoderConfig
   return {rope_table(local, reader.label()), read_huggingface_rope(reader, config)};
 }
 
-ModelDescription describe_gemma3(const ModelSource& source) {
+/// Half a window to either side, where attention goes both ways (EmbeddingGemma).
+std::uint64_t gemma3_window(const DecoderConfig& config, std::uint64_t window) {
+  return config.causal || window == 0 ? window : window / 2 + 1;
+}
+
+/// Which layers have a window: every but the `period`-th, unless the file says otherwise.
+std::vector<std::string> read_gguf_layer_types(GgufReader& reader, std::uint32_t layers, std::uint64_t period) {
+  constexpr std::string_view kKey = "attention.sliding_window_pattern";
+  if (!reader.is_array(kKey)) return periodic_types(layers, reader.optional_positive(kKey).value_or(period));
+  std::vector<std::string> types;
+  for (const bool windowed : reader.booleans(kKey, layers))
+    types.emplace_back(windowed ? "sliding_attention" : "full_attention");
+  return types;
+}
+
+/// "gemma-embedding" is the same model with attention in both directions, and pooling.
+void read_gguf_gemma3(const ModelSource& source, DecoderConfig& config, std::uint64_t period) {
+  constexpr std::uint32_t kLayersOf27B = 62;
+  const std::string architecture(*source.gguf()->string("general.architecture"));
+  GgufReader reader(source, architecture);
+  config.causal = reader.optional_boolean("attention.causal").value_or(architecture == "gemma3");
+  read_gguf_gemma(reader, config, kLayersOf27B);
+  RopeSettings local;
+  local.theta = reader.optional_number("rope.freq_base_swa").value_or(10000);
+  local.rotary_dim = config.head_dim;
+  local.max_positions = config.max_positions;
+  config.attention = attention_kinds(read_gguf_layer_types(reader, config.layers, period),
+                                     gemma3_window(config, reader.count("attention.sliding_window")),
+                                     rope_table(local, reader.label()), read_gguf_rope(reader, config));
+  reader.finish();
+}
+
+ModelDescription describe_gemma3(const ModelSource& source, const DescribeOptions& options) {
   constexpr std::uint64_t kPeriod = 6;
   DecoderConfig config;
+  config.options = options;
   if (is_gguf(source)) {
-    constexpr std::uint32_t kLayersOf27B = 62;
-    GgufReader reader(source, "gemma3");
-    read_gguf_gemma(reader, config, kLayersOf27B);
-    RopeSettings local;
-    local.theta = reader.optional_number("rope.freq_base_swa").value_or(10000);
-    local.rotary_dim = config.head_dim;
-    local.max_positions = config.max_positions;
-    config.attention = attention_kinds(periodic_types(config.layers, kPeriod), reader.count("attention.sliding_window"),
-                                       rope_table(local, reader.label()), read_gguf_rope(reader, config));
-    reader.finish();
+    read_gguf_gemma3(source, config, kPeriod);
   } else {
     ConfigReader reader = huggingface_reader(source);
+    config.default_theta = 1e6;  // of the full layers
+    config.causal = !reader.boolean("use_bidirectional_attention", false);
     read_huggingface_gemma(source, reader, config);
     const GemmaRope rope = read_huggingface_gemma3_rope(reader, config);
     const auto types = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"});
     const auto older = reader.optional_positive("sliding_window_pattern");
     const auto newer = reader.optional_positive("_sliding_window_pattern");
     const std::uint64_t period = older ? *older : newer.value_or(kPeriod);
-    // Half a window to either side, where attention goes both ways (EmbeddingGemma).
-    std::uint64_t window = reader.positive("sliding_window");
-    if (!config.causal) window = window / 2 + 1;
+    const std::uint64_t window = gemma3_window(config, reader.positive("sliding_window"));
     config.attention =
         attention_kinds(types ? *types : periodic_types(config.layers, period), window, rope.sliding, rope.full);
     reader.finish();
@@ -163,7 +190,7 @@ Family gemma2_family() {
 }
 
 Family gemma3_family() {
-  return {"gemma3", {"gemma3_text"}, {"gemma3"}, describe_gemma3};
+  return {"gemma3", {"gemma3_text"}, {"gemma3", "gemma-embedding"}, describe_gemma3};
 }
 
 }  // namespace candor::models

@@ -29,15 +29,14 @@ Json rope_scaling(GgufReader& reader, std::uint64_t rotary_dim) {
   const auto type = reader.optional_string("rope.scaling.type");
   const auto factor = reader.optional_number("rope.scaling.factor");
   const auto original = reader.optional_positive("rope.scaling.original_context_length");
-  const auto attention = reader.optional_number("rope.scaling.attn_factor");
   const auto older_factor = reader.optional_number("rope.scale_linear");
   const auto long_factors = frequency_factors(reader.source(), "rope_factors_long.weight", rotary_dim / 2);
   const auto short_factors = frequency_factors(reader.source(), "rope_factors_short.weight", rotary_dim / 2);
   Json scaling = Json::object();
   if (original) scaling["original_max_position_embeddings"] = *original;
-  if (attention) scaling["attention_factor"] = *attention;
   if (!long_factors.empty() || !short_factors.empty()) {
     scaling["rope_type"] = "longrope";
+    scaling["attention_factor"] = 1;  // read_gguf_rope has the format's own
     scaling["long_factor"] = long_factors;
     scaling["short_factor"] = short_factors;
     return scaling;
@@ -96,7 +95,7 @@ void read_gguf_dimensions(GgufReader& reader, DecoderConfig& config) {
     fail(ErrorCode::format, "{}: vocab_size {} but token_embd.weight has {} rows", label, *stated, config.vocabulary);
   config.names = gguf_decoder_names();
   config.tied = reader.source().find(config.names.lm_head) == nullptr;
-  config.pooling = read_gguf_pooling(reader);
+  config.pooling = choose_pooling(read_gguf_pooling(reader), config.options.pooling, label);
 }
 
 RopeTable read_gguf_rope(GgufReader& reader, const DecoderConfig& config) {
@@ -104,12 +103,14 @@ RopeTable read_gguf_rope(GgufReader& reader, const DecoderConfig& config) {
   settings.theta = reader.optional_number("rope.freq_base").value_or(10000);
   settings.rotary_dim = reader.optional_positive("rope.dimension_count").value_or(config.head_dim);
   settings.max_positions = config.max_positions;
+  settings.wanted_positions = config.options.context;
   if (settings.rotary_dim > config.head_dim)
     fail(ErrorCode::format, "{}: rope.dimension_count {} exceeds the head's {} dimensions", reader.label(),
          settings.rotary_dim, config.head_dim);
   const Json scaling = rope_scaling(reader, settings.rotary_dim);
   if (!scaling.is_null()) settings.scaling = &scaling;
   RopeTable rope = rope_table(settings, reader.label());
+  rope.attention_scale *= reader.optional_number("rope.scaling.attn_factor").value_or(1);
   const auto factors = frequency_factors(reader.source(), "rope_freqs.weight", rope.inverse_frequencies.size());
   for (std::size_t i = 0; i < factors.size(); ++i) rope.inverse_frequencies[i] /= factors[i];
   if (!factors.empty()) rope.scaling = "llama3";

@@ -67,6 +67,19 @@ std::vector<std::uint64_t> GgufReader::by_layer(std::string_view key, std::uint3
   return out;
 }
 
+bool GgufReader::is_array(std::string_view key) const {
+  const GgufValue* value = metadata_.find(full_name(key));
+  return value && value->type == GgufType::array;
+}
+
+std::vector<bool> GgufReader::booleans(std::string_view key, std::uint32_t layers) {
+  const std::string& name = use(key);
+  auto values = metadata_.booleans(name);
+  if (!values || values->size() != layers)
+    fail(ErrorCode::format, "{}: {} must hold {} booleans, one a layer", label_, name, layers);
+  return *std::move(values);
+}
+
 void GgufReader::harmless(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) (void)use(key);
 }

@@ -31,6 +31,10 @@ class GgufReader {
   [[nodiscard]] std::optional<std::string_view> optional_string(std::string_view key);
   /// One number for each of `layers` layers, from an array or from a single value.
   [[nodiscard]] std::vector<std::uint64_t> by_layer(std::string_view key, std::uint32_t layers);
+  /// Whether the key holds a list.
+  [[nodiscard]] bool is_array(std::string_view key) const;
+  /// A list of one boolean for each of `layers` layers.
+  [[nodiscard]] std::vector<bool> booleans(std::string_view key, std::uint32_t layers);
   [[nodiscard]] bool contains(std::string_view key) const { return metadata_.contains(full_name(key)); }
 
   /// Marks keys that do not change what is computed.

@@ -30,9 +30,10 @@ Gpt2Names gguf_gpt2_names() {
           "output_norm.weight",         "output.weight"};
 }
 
-DecoderConfig read_huggingface_gpt2(const ModelSource& source) {
+DecoderConfig read_huggingface_gpt2(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
+  config.options = options;
   config.layers = read_layer_count(reader, "n_layer");
   config.hidden = reader.positive("n_embd");
   config.heads = reader.positive("n_head");
@@ -49,12 +50,14 @@ DecoderConfig read_huggingface_gpt2(const ModelSource& source) {
                    "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"});
   reader.finish();
   check_head_split(reader.label(), config);
+  config.pooling = choose_pooling(read_huggingface_pooling(source), options.pooling, source.path().string());
   return config;
 }
 
-DecoderConfig read_gguf_gpt2(const ModelSource& source) {
+DecoderConfig read_gguf_gpt2(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "gpt2");
   DecoderConfig config;
+  config.options = options;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_epsilon");
   config.activation = "gelu_tanh";
@@ -62,9 +65,9 @@ DecoderConfig read_gguf_gpt2(const ModelSource& source) {
   return config;
 }
 
-ModelDescription describe_gpt2(const ModelSource& source) {
+ModelDescription describe_gpt2(const ModelSource& source, const DescribeOptions& options) {
   const bool gguf = is_gguf(source);
-  DecoderConfig config = gguf ? read_gguf_gpt2(source) : read_huggingface_gpt2(source);
+  DecoderConfig config = gguf ? read_gguf_gpt2(source, options) : read_huggingface_gpt2(source, options);
   config.attention = {{}};  // no RoPE, no window
   const Gpt2Names names = gguf ? gguf_gpt2_names() : huggingface_gpt2_names(source);
   config.names.embed = names.embed;
@@ -104,7 +107,7 @@ ModelDescription describe_gpt2(const ModelSource& source) {
   steps.activation("up", "act", config.activation);
   project("down_proj", "act", "ffn_out", names.down, hidden, config.intermediate);
   steps.residual("ffn_residual", "ffn_out", "state", "state");
-  steps.section("postLayer").select_last_row();
+  add_row_selection(steps.section("postLayer"), config);
   norm("final_norm", names.final_norm);
   add_decoder_head(steps, config);
   finish_decoder(source, config, description);

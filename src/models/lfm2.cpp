@@ -48,6 +48,11 @@ void read_huggingface_lfm2(const ModelSource& source, Lfm2& model) {
   DecoderConfig& config = model.config;
   config.intermediate = feed_forward_width(reader);
   read_huggingface_dimensions(reader, config);
+  // Older names, which repeat newer ones.
+  for (const char* key : {"block_dim", "conv_dim", "conv_dim_out"})
+    reader.require(key, config.hidden, "another width than hidden_size is not implemented");
+  reader.require("num_heads", config.heads, "it contradicts num_attention_heads");
+  config.default_theta = reader.optional_number("theta").value_or(1e6);
   reader.harmless({"intermediate_size"});  // block_ff_dim's newer name
   config.norm_eps = reader.number("norm_eps");
   config.activation = "silu";
@@ -55,15 +60,16 @@ void read_huggingface_lfm2(const ModelSource& source, Lfm2& model) {
   reader.require("conv_bias", false, "biases of convolutions are not implemented");
   reader.require("block_use_swiglu", true, "feed-forwards without a gate are not implemented");
   reader.require("use_pos_enc", true, "attention without RoPE is not implemented");
-  const bool older_tied = reader.boolean("tie_embedding", true);
-  config.tied = reader.boolean("tie_word_embeddings", older_tied);
-  // Sizes that repeat others, how weights were initialised, and names of what is known already.
-  reader.harmless({"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale",
-                   "block_use_xavier_init", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "num_heads", "theta"});
+  config.tied = reader.boolean("tie_embedding", reader.boolean("tie_word_embeddings", true));
+  reader.require("tie_word_embeddings", config.tied, "tie_embedding contradicts it");
+  // How weights were initialised, and an eps that norm_eps has replaced.
+  reader.harmless({"block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_xavier_init",
+                   "conv_use_xavier_init"});
   const auto types = read_lfm2_layer_types(reader, config.layers);
   model.conv = layers_of(types, "conv");
   model.attention = layers_of(types, "full_attention");
   config.attention = {{model.attention, 0, read_huggingface_rope(reader, config)}};
+  reader.require("theta", config.attention.front().rope.theta, "rope_theta contradicts it");
   reader.finish();
   use_huggingface_names(source, config);
   const std::string layer = config.prefix + "layers.{L}.";
@@ -114,8 +120,9 @@ void add_short_convolution(StepBuilder& steps, const Lfm2& model) {
   steps.linear("conv_out_proj", "conv_y", "attn_out", model.conv_out, hidden, hidden);
 }
 
-ModelDescription describe_lfm2(const ModelSource& source) {
+ModelDescription describe_lfm2(const ModelSource& source, const DescribeOptions& options) {
   Lfm2 model;
+  model.config.options = options;
   if (is_gguf(source)) {
     read_gguf_lfm2(source, model);
   } else {

@@ -8,9 +8,10 @@
 namespace candor::models {
 namespace {
 
-DecoderConfig read_huggingface_llama(const ModelSource& source) {
+DecoderConfig read_huggingface_llama(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
+  config.options = options;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
@@ -24,9 +25,10 @@ DecoderConfig read_huggingface_llama(const ModelSource& source) {
   return config;
 }
 
-DecoderConfig read_gguf_llama(const ModelSource& source) {
+DecoderConfig read_gguf_llama(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "llama");
   DecoderConfig config;
+  config.options = options;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_rms_epsilon");
   config.activation = "silu";
@@ -38,9 +40,11 @@ DecoderConfig read_gguf_llama(const ModelSource& source) {
   return config;
 }
 
-ModelDescription describe_llama(const ModelSource& source) {
-  if (is_gguf(source) && GgufReader(source, "llama").count("expert_count") > 0) return describe_mixtral(source);
-  const DecoderConfig config = is_gguf(source) ? read_gguf_llama(source) : read_huggingface_llama(source);
+ModelDescription describe_llama(const ModelSource& source, const DescribeOptions& options) {
+  if (is_gguf(source) && GgufReader(source, "llama").count("expert_count") > 0)
+    return describe_mixtral(source, options);
+  const DecoderConfig config =
+      is_gguf(source) ? read_gguf_llama(source, options) : read_huggingface_llama(source, options);
   return describe_pre_norm_decoder(source, config, "llama");
 }
 

@@ -268,6 +268,8 @@ std::string model_id(std::string_view name) {
 }
 
 Json make_manifest(const ManifestInput& input) {
+  if (!input.description.undecided.empty())
+    fail(ErrorCode::unsupported, "{}: {}", input.name, input.description.undecided);
   StepWriter writer(input);
   Json steps = writer.write();
   const std::string& dtype = input.rules.activation_dtype();

@@ -25,7 +25,8 @@ struct ManifestInput {
 
 /// manifest.json's content: version, modelId, modelType, quantization, architecture, inference {schema, facts,
 /// sessionDefaults, execution {steps, policies}}, tensors (shape, dtype, role; where their bytes lie is the artifact
-/// writer's to add), eos_token_id. Throws Error(plan) if the rules have no kernel for a step.
+/// writer's to add), eos_token_id. Throws Error(plan) if the rules have no kernel for a step, Error(unsupported)
+/// if the description leaves something undecided.
 [[nodiscard]] Json make_manifest(const ManifestInput& input);
 
 /// What a model is called by its path: the file's stem or the folder's name.

@@ -7,12 +7,14 @@
 namespace candor::models {
 namespace {
 
-ModelDescription describe_mistral(const ModelSource& source) {
+ModelDescription describe_mistral(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
+  config.options = options;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
+  reader.must_state({"sliding_window"});  // without the key it would be 4096
   config.attention = {
       {{}, reader.optional_positive("sliding_window").value_or(0), read_huggingface_rope(reader, config)}};
   config.tied = reader.boolean("tie_word_embeddings", false);

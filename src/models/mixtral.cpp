@@ -12,10 +12,12 @@ struct Mixtral {
   ExpertConfig experts;
 };
 
-Mixtral read_huggingface_mixtral(const ModelSource& source) {
+Mixtral read_huggingface_mixtral(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   Mixtral model;
+  model.config.options = options;
   DecoderConfig& config = model.config;
+  config.default_theta = 1e6;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
@@ -36,9 +38,10 @@ Mixtral read_huggingface_mixtral(const ModelSource& source) {
   return model;
 }
 
-Mixtral read_gguf_mixtral(const ModelSource& source) {
+Mixtral read_gguf_mixtral(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "llama");
   Mixtral model;
+  model.config.options = options;
   DecoderConfig& config = model.config;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_rms_epsilon");
@@ -55,8 +58,8 @@ Mixtral read_gguf_mixtral(const ModelSource& source) {
 
 }  // namespace
 
-ModelDescription describe_mixtral(const ModelSource& source) {
-  Mixtral model = is_gguf(source) ? read_gguf_mixtral(source) : read_huggingface_mixtral(source);
+ModelDescription describe_mixtral(const ModelSource& source, const DescribeOptions& options) {
+  Mixtral model = is_gguf(source) ? read_gguf_mixtral(source, options) : read_huggingface_mixtral(source, options);
   const DecoderConfig& config = model.config;
   model.experts.intermediate = config.intermediate;
   ModelDescription description = begin_decoder(config, "mixtral");

@@ -7,9 +7,10 @@
 namespace candor::models {
 namespace {
 
-DecoderConfig read_huggingface_olmo2(const ModelSource& source) {
+DecoderConfig read_huggingface_olmo2(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
+  config.options = options;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
@@ -22,9 +23,10 @@ DecoderConfig read_huggingface_olmo2(const ModelSource& source) {
   return config;
 }
 
-DecoderConfig read_gguf_olmo2(const ModelSource& source) {
+DecoderConfig read_gguf_olmo2(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "olmo2");
   DecoderConfig config;
+  config.options = options;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_rms_epsilon");
   config.activation = "silu";
@@ -34,8 +36,9 @@ DecoderConfig read_gguf_olmo2(const ModelSource& source) {
   return config;
 }
 
-ModelDescription describe_olmo2(const ModelSource& source) {
-  const DecoderConfig config = is_gguf(source) ? read_gguf_olmo2(source) : read_huggingface_olmo2(source);
+ModelDescription describe_olmo2(const ModelSource& source, const DescribeOptions& options) {
+  const DecoderConfig config =
+      is_gguf(source) ? read_gguf_olmo2(source, options) : read_huggingface_olmo2(source, options);
   const std::string after_feed_forward =
       is_gguf(source) ? "blk.{L}.post_ffw_norm.weight" : config.prefix + "layers.{L}.post_feedforward_layernorm.weight";
   ModelDescription description = begin_decoder(config, "olmo2");

@@ -13,9 +13,11 @@ struct PhiNames {
   std::string qkv, gate_up;
 };
 
-DecoderConfig read_huggingface_phi3(const ModelSource& source) {
+DecoderConfig read_huggingface_phi3(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   DecoderConfig config;
+  config.options = options;
+  config.partial_rotation = true;
   read_huggingface_dimensions(reader, config);
   config.norm_eps = reader.number("rms_norm_eps");
   config.activation = read_activation(reader, "hidden_act");
@@ -31,9 +33,10 @@ DecoderConfig read_huggingface_phi3(const ModelSource& source) {
   return config;
 }
 
-DecoderConfig read_gguf_phi3(const ModelSource& source) {
+DecoderConfig read_gguf_phi3(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "phi3");
   DecoderConfig config;
+  config.options = options;
   read_gguf_dimensions(reader, config);
   config.norm_eps = reader.number("attention.layer_norm_rms_epsilon");
   config.activation = "silu";
@@ -42,8 +45,9 @@ DecoderConfig read_gguf_phi3(const ModelSource& source) {
   return config;
 }
 
-ModelDescription describe_phi3(const ModelSource& source) {
-  const DecoderConfig config = is_gguf(source) ? read_gguf_phi3(source) : read_huggingface_phi3(source);
+ModelDescription describe_phi3(const ModelSource& source, const DescribeOptions& options) {
+  const DecoderConfig config =
+      is_gguf(source) ? read_gguf_phi3(source, options) : read_huggingface_phi3(source, options);
   const std::string layer = config.prefix + "layers.{L}.";
   const PhiNames names = is_gguf(source)
                              ? PhiNames{"blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"}

@@ -110,6 +110,28 @@ std::optional<Pooling> read_gguf_pooling(GgufReader& reader) {
   return pooling;
 }
 
+Pooling parse_pooling(std::string_view text) {
+  const auto comma = text.find(',');
+  const std::string_view kind = text.substr(0, comma);
+  const std::string_view after = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+  const bool known = kind == "mean" || kind == "first" || kind == "last";
+  if (!known || (comma != std::string_view::npos && after != "normalize"))
+    fail(ErrorCode::usage, "pooling \"{}\" is unknown; known are mean, first and last, each also with \",normalize\"",
+         printable(text));
+  Pooling pooling;
+  pooling.kind = kind;
+  pooling.normalize = !after.empty();
+  return pooling;
+}
+
+std::optional<Pooling> choose_pooling(std::optional<Pooling> stated, std::string_view asked, std::string_view label) {
+  if (asked.empty()) return stated;
+  if (stated)
+    fail(ErrorCode::usage, "{}: the model's files say how it is pooled ({}{}); leave out --pooling {}", label,
+         stated->kind, stated->normalize ? ", made to length 1" : "", printable(asked));
+  return parse_pooling(asked);
+}
+
 void add_pooling(StepBuilder& steps, const Pooling& pooling, const std::string& src, std::uint64_t width) {
   steps.pool("pool", src, "embedding", pooling.kind);
   for (const DenseLayer& dense : pooling.dense) {

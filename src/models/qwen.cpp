@@ -2,6 +2,7 @@
 // no key. Qwen 3 (Yang et al. 2025, arXiv:2505.09388): no biases, but RMSNorm of each query and key head.
 #include "models/qwen.h"
 
+#include "base/error.h"
 #include "models/families.h"
 #include "models/gguf_config.h"
 
@@ -10,15 +11,22 @@ namespace {
 
 std::vector<std::string> qwen_layer_types(ConfigReader& reader, const DecoderConfig& config, bool windows) {
   const double first = reader.optional_number("max_window_layers").value_or(0);
-  if (auto given = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"})) return *given;
+  if (auto given = read_layer_types(reader, config.layers, {"full_attention", "sliding_attention"})) {
+    if (!windows && !layers_of(*given, "sliding_attention").empty())
+      fail(ErrorCode::format,
+           "{}: layer_types has sliding_attention, but use_sliding_window or sliding_window is not set",
+           reader.label());
+    return *given;
+  }
   std::vector<std::string> types;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer)
     types.emplace_back(windows && layer >= first ? "sliding_attention" : "full_attention");
   return types;
 }
 
-DecoderConfig read_qwen(const ModelSource& source, const std::string& architecture) {
+DecoderConfig read_qwen(const ModelSource& source, const DescribeOptions& options, const std::string& architecture) {
   DecoderConfig config;
+  config.options = options;
   if (is_gguf(source)) {
     GgufReader reader(source, architecture);
     read_gguf_qwen(reader, config);
@@ -32,14 +40,14 @@ DecoderConfig read_qwen(const ModelSource& source, const std::string& architectu
   return config;
 }
 
-ModelDescription describe_qwen2(const ModelSource& source) {
-  DecoderConfig config = read_qwen(source, "qwen2");
+ModelDescription describe_qwen2(const ModelSource& source, const DescribeOptions& options) {
+  DecoderConfig config = read_qwen(source, options, "qwen2");
   config.attention_bias = true;
   return describe_pre_norm_decoder(source, config, "qwen2");
 }
 
-ModelDescription describe_qwen3(const ModelSource& source) {
-  DecoderConfig config = read_qwen(source, "qwen3");
+ModelDescription describe_qwen3(const ModelSource& source, const DescribeOptions& options) {
+  DecoderConfig config = read_qwen(source, options, "qwen3");
   config.qk_norm = true;
   return describe_pre_norm_decoder(source, config, "qwen3");
 }

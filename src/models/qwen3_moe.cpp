@@ -34,10 +34,12 @@ void read_sparse_layers(ConfigReader& reader, QwenMoe& model) {
   }
 }
 
-QwenMoe read_huggingface_qwen_moe(const ModelSource& source) {
+QwenMoe read_huggingface_qwen_moe(const ModelSource& source, const DescribeOptions& options) {
   ConfigReader reader = huggingface_reader(source);
   QwenMoe model;
+  model.config.options = options;
   read_huggingface_qwen(reader, model.config);
+  reader.require("use_sliding_window", false, "windows in models with experts are not implemented");
   const auto newer = reader.optional_positive("num_local_experts");
   const auto older = reader.optional_positive("num_experts");
   if (newer && older && *newer != *older)
@@ -59,23 +61,27 @@ QwenMoe read_huggingface_qwen_moe(const ModelSource& source) {
   return model;
 }
 
-/// GGUF files have experts in every layer, and probabilities that are normalised.
-QwenMoe read_gguf_qwen_moe(const ModelSource& source) {
+/// In GGUF files the layers without a feed-forward of their own have experts, whose probabilities are normalised.
+QwenMoe read_gguf_qwen_moe(const ModelSource& source, const DescribeOptions& options) {
   GgufReader reader(source, "qwen3moe");
   QwenMoe model;
+  model.config.options = options;
   read_gguf_qwen(reader, model.config);
   model.experts.count = reader.positive("expert_count");
   model.experts.per_token = reader.positive("expert_used_count");
   model.experts.intermediate = reader.positive("expert_feed_forward_length");
   reader.finish();
-  for (std::uint32_t layer = 0; layer < model.config.layers; ++layer) model.sparse.push_back(layer);
   use_gguf_expert_names(model.experts);
+  for (std::uint32_t layer = 0; layer < model.config.layers; ++layer) {
+    const bool dense = source.find(expand_pattern(model.config.names.gate_proj, layer)) != nullptr;
+    (dense ? model.dense : model.sparse).push_back(layer);
+  }
   check_experts(reader.label(), model.experts);
   return model;
 }
 
-ModelDescription describe_qwen3_moe(const ModelSource& source) {
-  QwenMoe model = is_gguf(source) ? read_gguf_qwen_moe(source) : read_huggingface_qwen_moe(source);
+ModelDescription describe_qwen3_moe(const ModelSource& source, const DescribeOptions& options) {
+  QwenMoe model = is_gguf(source) ? read_gguf_qwen_moe(source, options) : read_huggingface_qwen_moe(source, options);
   DecoderConfig& config = model.config;
   config.qk_norm = true;
   ModelDescription description = begin_decoder(config, "qwen3_moe");

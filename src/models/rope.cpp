@@ -109,7 +109,7 @@ std::vector<double> read_factors(ConfigReader& scaling, std::string_view key, st
   return factors;
 }
 
-/// LongRoPE: each frequency is divided by a factor of its own.
+/// LongRoPE: each frequency is divided by a factor of its own, of which there are two lists.
 double scale_longrope(Frequencies& frequencies, ConfigReader& scaling, const RopeSettings& settings, RopeTable& table) {
   const auto long_factors = read_factors(scaling, "long_factor", frequencies.size());
   const auto short_factors = read_factors(scaling, "short_factor", frequencies.size());
@@ -118,7 +118,10 @@ double scale_longrope(Frequencies& frequencies, ConfigReader& scaling, const Rop
   const double longest = static_cast<double>(settings.max_positions);
   const double factor = given_factor.value_or(longest / original);
   table.factor = factor;
-  const auto& factors = longest > original ? long_factors : short_factors;
+  const std::uint64_t wanted = settings.wanted_positions == 0 ? settings.max_positions : settings.wanted_positions;
+  const bool extended = static_cast<double>(wanted) > original;
+  if (!extended) table.holds_only = table.original_positions;
+  const auto& factors = extended ? long_factors : short_factors;
   for (std::size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= factors[i];
   if (const auto given = scaling.optional_number("attention_factor")) return *given;
   return factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));

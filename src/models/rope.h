@@ -1,8 +1,8 @@
 // Rotary position embedding as a table. Whatever a configuration says about scaling (Su et al. 2021; linear; Llama 3.1;
 // YaRN, Peng et al. 2023; LongRoPE, Ding et al. 2024) ends as inverse frequencies and one factor on cosine and sine,
 // and the plan carries just these. Not a goal: frequencies that change with a sequence's length. A position's rotation
-// is one value, so that a cached key stays right; a model with LongRoPE takes its long factors when it is to hold more
-// positions than it was first trained on, and its short ones otherwise.
+// is one value, so that a cached key stays right; a plan takes LongRoPE's long factors when it is to hold more
+// positions than the model was first trained on, and otherwise the short ones, and then holds no more than that.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,15 @@ struct RopeTable {
   std::string scaling;  ///< linear, llama3, yarn, longrope; empty: none
   std::optional<double> factor, beta_fast, beta_slow;
   std::optional<std::uint64_t> original_positions;
+  std::optional<std::uint64_t> holds_only;  ///< positions this table serves at most, where another serves more
 };
 
 struct RopeSettings {
   double theta = 10000;
-  std::uint64_t rotary_dim = 0;     ///< rotated dimensions of a head, even
-  std::uint64_t max_positions = 0;  ///< max_position_embeddings
-  const Json* scaling = nullptr;    ///< rope_scaling or rope_parameters, null for none
+  std::uint64_t rotary_dim = 0;        ///< rotated dimensions of a head, even
+  std::uint64_t max_positions = 0;     ///< max_position_embeddings
+  std::uint64_t wanted_positions = 0;  ///< DescribeOptions::context
+  const Json* scaling = nullptr;       ///< rope_scaling or rope_parameters, null for none
   /// original_max_position_embeddings where it stands outside the scaling.
   std::optional<std::uint64_t> original_positions = std::nullopt;
 };

@@ -96,11 +96,50 @@ std::vector<std::uint32_t> manifest_stop_tokens(const Json& manifest, std::uint6
   return tokens;
 }
 
+/// The positions that a plan is to hold: from either way of asking for them, or as many as the artifact's own does.
+std::uint32_t wanted_context(const ModelSource& source, const PlanOptions& options) {
+  if (options.context != 0) return options.context;
+  const auto length = [](js::Value stated) -> std::uint32_t {
+    if (js::nullish(stated) || !stated->is_number()) return 0;
+    const double positions = stated->get<double>();  // what is no length is refused where it is used
+    return positions >= 1 && positions <= double{limits::context} ? static_cast<std::uint32_t>(positions) : 0;
+  };
+  if (const auto asked = length(js::at_path(&options.session, {"kvcache", "maxSeqLen"})); asked != 0) return asked;
+  if (source.format() == SourceFormat::artifact)
+    if (const auto held = length(js::at_path(&source.manifest(), {"architecture", "maxSeqLen"})); held != 0)
+      return held;
+  return kDefaultContext;
+}
+
+/// How an artifact's manifest pools, as models::parse_pooling() reads it; nothing if it does not.
+std::string pooling_of(const Json& manifest) {
+  std::string pooling;
+  const js::Value steps = js::at_path(&manifest, {"inference", "execution", "steps"});
+  for (std::size_t i = 0; js::is_array(steps) && i < steps->size(); ++i) {
+    const std::string op = js::to_string(js::get(&(*steps)[i], "op"));
+    if (op == "pool") pooling = js::to_string(js::at_path(&(*steps)[i], {"constants", "kind"}));
+    if (op == "normalize" && !pooling.empty()) pooling += ",normalize";
+  }
+  return pooling;
+}
+
+/// What the manifest of an artifact has decided, a new one for it does not ask again.
+models::ModelDescription describe_for_plan(const ModelSource& source, const PlanOptions& options) {
+  models::DescribeOptions open{.context = wanted_context(source, options), .pooling = options.pooling};
+  models::ModelDescription description = models::describe(source, open);
+  if (description.undecided.empty() || source.format() != SourceFormat::artifact) return description;
+  open.pooling = pooling_of(source.manifest());
+  return models::describe(source, open);
+}
+
 }  // namespace
 
 Json manifest_of(const ModelSource& source, const PlanOptions& options) {
   if (!options.manifest.is_null()) return options.manifest;
   if (source.format() == SourceFormat::artifact) {
+    if (!options.pooling.empty())
+      fail(ErrorCode::usage, "{}: the artifact's manifest states how it is pooled; leave out --pooling {}",
+           source.path().string(), printable(options.pooling));
     if (!options.kernel_path.empty())
       fail(ErrorCode::usage,
            "{}: the artifact's manifest states its kernels; re-pin it with candor rebind --kernel-path",
@@ -116,7 +155,7 @@ std::shared_ptr<const kernels::KernelRegistry> registry_of(const PlanOptions& op
 }
 
 Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
-  const models::ModelDescription description = models::describe(source);
+  const models::ModelDescription description = describe_for_plan(source, options);
   const KernelPath path = find_kernel_path(options);
   const auto registry = registry_of(options);
   const std::string name = models::source_name(source);

@@ -17,6 +17,10 @@
 
 namespace candor::runtime {
 
+/// Positions of a sequence unless the user asks for others: the model's own maximum, but no more than this, because
+/// memory for the KV cache is taken in full.
+inline constexpr std::uint32_t kDefaultContext = 4096;
+
 /// Which rows reach lm_head. Generation needs the last of each sequence; logits and perplexity need all, and no
 /// sampling. `all` is an execution patch like any other and stands in the plan's sources.
 enum class RowSelection : std::uint8_t { last, all };
@@ -30,6 +34,10 @@ struct PlanOptions {
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
   RowSelection rows = RowSelection::last;
+  /// Positions that a manifest made here is to hold (models::DescribeOptions); 0: session kvcache.maxSeqLen, else
+  /// kDefaultContext.
+  std::uint32_t context = 0;
+  std::string pooling;  ///< for a manifest made here of files that do not say it (models::DescribeOptions)
   Json manifest;  ///< used in place of the model's own; null: its own
 };
 

@@ -15,6 +15,13 @@
 namespace candor::runtime {
 namespace {
 
+/// A plan with LongRoPE's short factors holds no more positions than those are for; another plan of the model can.
+std::string remedy_for_longer(const Json& manifest, std::uint32_t context) {
+  const js::Value factors = js::at_path(&manifest, {"inference", "rope", "longRopeFactors"});
+  if (js::nullish(factors) || *factors != "short") return {};
+  return fmt::format("; its plan has LongRoPE's short factors: convert the model again with --context {}", context);
+}
+
 std::uint32_t context_of(const CompiledModel& compiled, const LoadOptions& options, const KvSettings& settings) {
   const js::Value overlaid = js::at_path(&compiled.overlay, {"session", "kvcache", "maxSeqLen"});
   if (options.context != 0 && !js::nullish(overlaid) && options.context != settings.max_positions)
@@ -24,7 +31,8 @@ std::uint32_t context_of(const CompiledModel& compiled, const LoadOptions& optio
   if (context == 0)
     context = static_cast<std::uint32_t>(std::min<std::uint64_t>(compiled.max_positions, kDefaultContext));
   if (context > compiled.max_positions)
-    fail(ErrorCode::resource, "a context of {} positions exceeds the model's {}", context, compiled.max_positions);
+    fail(ErrorCode::resource, "a context of {} positions exceeds the model's {}{}", context, compiled.max_positions,
+         remedy_for_longer(compiled.manifest, context));
   return context;
 }
 

@@ -14,9 +14,6 @@
 
 namespace candor::runtime {
 
-/// Positions of a sequence unless the user asks for others: the model's own maximum, but no more than this, because
-/// memory for the KV cache is taken in full.
-inline constexpr std::uint32_t kDefaultContext = 4096;
 inline constexpr std::uint32_t kDefaultPrefillRows = 256;
 
 struct LoadOptions {

@@ -189,6 +189,82 @@ TEST(Families, WindowsOnlyWhereTheConfigurationWantsThem) {
             (Found{{2, 16}, {1, 0}}));
 }
 
+TEST(Families, MissingKeysThatDoNotMeanNoneAndContradictionsAreRefused) {
+  SKIP_WITHOUT_GOLDENS();
+  EXPECT_THAT(refusal("mistral-swa", [](ModelFolder& f) { f.config.erase("sliding_window"); }),
+              HasSubstr("sliding_window is missing; null says that there is none"));
+  EXPECT_THAT(refusal("gemma2", [](ModelFolder& f) { f.config.erase("attn_logit_softcapping"); }),
+              HasSubstr("attn_logit_softcapping is missing"));
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["rope_theta"] = 500000; }),
+              HasSubstr("rope_theta is 10000, and 500000 beside the RoPE parameters"));
+  EXPECT_THAT(refusal("lfm2", [](ModelFolder& f) { f.config["theta"] = 500; }),
+              HasSubstr("theta is 500; rope_theta contradicts it"));
+  EXPECT_THAT(refusal("lfm2", [](ModelFolder& f) { f.config["conv_dim"] = 32; }), HasSubstr("conv_dim is 32"));
+  EXPECT_THAT(refusal("lfm2", [](ModelFolder& f) { f.config["tie_embedding"] = false; }),
+              HasSubstr("tie_embedding contradicts it"));
+  EXPECT_THAT(refusal("qwen2", [](ModelFolder& f) { f.config["layer_types"][1] = "sliding_attention"; }),
+              HasSubstr("use_sliding_window or sliding_window is not set"));
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["partial_rotary_factor"] = 0.5; }),
+              HasSubstr("partial_rotary_factor is 0.5; heads of this family are rotated whole"));
+}
+
+TEST(Families, LongRopeIsChosenByThePositionsThatAPlanHolds) {
+  SKIP_WITHOUT_GOLDENS();
+  const ModelSource source = ModelSource::open(kGoldens / "phi3-longrope");  // 32 positions extended to 128
+  const auto frequencies = [](const ModelDescription& description) {
+    for (const StepDraft& step : description.steps)
+      if (step.operation == "rope") return step.constants["inverseFrequencies"];
+    return Json();
+  };
+  const ModelDescription all = describe(source);
+  const ModelDescription within = describe(source, {.context = 32, .pooling = {}});
+  const ModelDescription beyond = describe(source, {.context = 33, .pooling = {}});
+  EXPECT_EQ(all.inference["rope"]["longRopeFactors"], "long");
+  EXPECT_EQ(within.inference["rope"]["longRopeFactors"], "short");
+  EXPECT_EQ(frequencies(beyond), frequencies(all));
+  EXPECT_NE(frequencies(within), frequencies(all));
+  EXPECT_EQ(all.max_positions, 128u);
+  EXPECT_EQ(within.max_positions, 32u);
+  EXPECT_EQ(within.architecture["maxSeqLen"], 32);
+  EXPECT_FALSE(describe(ModelSource::open(kGoldens / "llama")).inference["rope"].contains("longRopeFactors"));
+}
+
+TEST(Families, PoolingThatNoFileStatesMustBeSaid) {
+  SKIP_WITHOUT_GOLDENS();
+  const ModelSource bare = ModelSource::open(kGoldens / "bert");
+  const auto ops = [](const ModelDescription& description) {
+    std::string last;
+    for (const StepDraft& step : description.steps) last += (last.empty() ? "" : " ") + step.op;
+    return last;
+  };
+  EXPECT_THAT(describe(bare).undecided, HasSubstr("--pooling mean, first or last"));
+  EXPECT_THAT(ops(describe(bare)), ::testing::EndsWith("post_ffn_norm"));
+  const ModelDescription mean = describe(bare, {.context = 0, .pooling = "mean"});
+  EXPECT_EQ(mean.undecided, "");
+  EXPECT_THAT(ops(mean), ::testing::EndsWith("post_ffn_norm pool"));
+  EXPECT_EQ(mean.steps.back().constants["kind"], "mean");
+  EXPECT_THAT(ops(describe(bare, {.context = 0, .pooling = "first,normalize"})), ::testing::EndsWith("pool normalize"));
+  const ModelSource decoder = ModelSource::open(kGoldens / "gpt2");
+  EXPECT_THAT(ops(describe(decoder)), ::testing::EndsWith("lm_head sample"));
+  EXPECT_THAT(ops(describe(decoder, {.context = 0, .pooling = "last"})), ::testing::EndsWith("final_norm pool"));
+  for (const char* unknown : {"max", "mean,", "mean,normalise", ",normalize"})
+    EXPECT_THROW((void)describe(bare, {.context = 0, .pooling = unknown}), Error) << unknown;
+  ModelFolder stated(kGoldens / "bert");
+  const auto path = stated.write();
+  std::ofstream(path / "modules.json") << R"([{"path": "p", "type": "sentence_transformers.models.Pooling"}])";
+  std::filesystem::create_directories(path / "p");
+  std::ofstream(path / "p/config.json") << R"({"pooling_mode_cls_token": true})";
+  const ModelSource source = ModelSource::open(path);
+  EXPECT_THAT(ops(describe(source)), ::testing::EndsWith("post_ffn_norm pool"));
+  try {
+    (void)describe(source, {.context = 0, .pooling = "mean"});
+    FAIL() << "modules.json was overruled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("say how it is pooled (first); leave out --pooling mean"));
+  }
+}
+
 TEST(Families, ManifestsStateHowRopeIsScaled) {
   SKIP_WITHOUT_GOLDENS();
   const auto scaling = [](const char* model) {

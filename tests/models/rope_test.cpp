@@ -12,8 +12,14 @@ namespace candor::models {
 namespace {
 
 RopeTable table(const Json& scaling, std::uint64_t rotary_dim = 8, double theta = 10000,
-                std::uint64_t max_positions = 4096) {
-  return rope_table({theta, rotary_dim, max_positions, scaling.is_null() ? nullptr : &scaling}, "test");
+                std::uint64_t max_positions = 4096, std::uint64_t wanted_positions = 0) {
+  RopeSettings settings;
+  settings.theta = theta;
+  settings.rotary_dim = rotary_dim;
+  settings.max_positions = max_positions;
+  settings.wanted_positions = wanted_positions;
+  if (!scaling.is_null()) settings.scaling = &scaling;
+  return rope_table(settings, "test");
 }
 
 TEST(Rope, DefaultFrequenciesAreInversePowersOfTheta) {
@@ -65,6 +71,14 @@ TEST(Rope, LongRopeDividesByFactorsOfItsOwnChosenByTheContext) {
   EXPECT_FLOAT_EQ(extended.inverse_frequencies[2], plain.inverse_frequencies[2] / 4);
   EXPECT_NEAR(extended.attention_scale, std::sqrt(1 + std::log(4.0) / std::log(1024.0)), 1e-12);
   EXPECT_EQ(extended.scaling, "longrope");
+  EXPECT_FALSE(extended.holds_only);
+  EXPECT_EQ(table(scaling, 8, 10000, 4096, 1025).inverse_frequencies, extended.inverse_frequencies);
+  // A plan for no more positions than the model was first trained on: the short factors, for no more than that; the
+  // factor of cosine and sine is that of the whole model.
+  const RopeTable within = table(scaling, 8, 10000, 4096, 1024);
+  EXPECT_FLOAT_EQ(within.inverse_frequencies[3], plain.inverse_frequencies[3] / 1.5F);
+  EXPECT_EQ(within.attention_scale, extended.attention_scale);
+  EXPECT_EQ(within.holds_only, 1024u);
   const RopeTable original = table(scaling, 8, 10000, 1024);
   EXPECT_FLOAT_EQ(original.inverse_frequencies[3], plain.inverse_frequencies[3] / 1.5F);
   EXPECT_EQ(original.attention_scale, 1);
