@@ -119,10 +119,17 @@ struct BertReference {
   }
 };
 
+/// The reference folder says nothing of pooling.
+EngineOptions bert_options(std::uint32_t prefill_rows = runtime::kDefaultPrefillRows) {
+  EngineOptions out = options(runtime::RowSelection::last, 2, prefill_rows);
+  out.plan.pooling = "mean,normalize";
+  return out;
+}
+
 TEST(Bert, HiddenStatesAndEmbeddings) {
   SKIP_WITHOUT(kFolders / "bert");
   const BertReference reference;
-  Engine engine(kFolders / "bert", options());
+  Engine engine(kFolders / "bert", bert_options());
   const std::vector<std::string> last{"post_ffn_norm:2"};
   double hidden_error = 0, hidden_scale = 0, embedding_error = 0;
   for (std::size_t sequence = 0; sequence < reference.tokens.size(); ++sequence) {
@@ -151,7 +158,7 @@ TEST(Bert, HiddenStatesAndEmbeddings) {
 
 TEST(Bert, RefusesToGenerateAndATextLongerThanAChunk) {
   SKIP_WITHOUT(kFolders / "bert");
-  Engine engine(kFolders / "bert", options(runtime::RowSelection::last, 1, 8));
+  Engine engine(kFolders / "bert", bert_options(8));
   runtime::Sequence sequence;
   const auto tokens = long_text(9, 300);
   EXPECT_THROW((void)engine.session().prefill(sequence, std::span(tokens).first(3)), Error);
@@ -162,11 +169,54 @@ TEST(Bert, RefusesToGenerateAndATextLongerThanAChunk) {
 
 TEST(Bert, TypesOfTokensCount) {
   SKIP_WITHOUT(kFolders / "bert");
-  Engine engine(kFolders / "bert", options());
+  Engine engine(kFolders / "bert", bert_options());
   const auto tokens = long_text(6, 300);
   const std::vector<std::uint32_t> none(6, 0), second{0, 0, 0, 1, 1, 1};
   EXPECT_EQ(engine.session().embedding(tokens), engine.session().embedding(tokens, none));
   EXPECT_NE(engine.session().embedding(tokens), engine.session().embedding(tokens, second));
+}
+
+TEST(Bert, WithoutAWordOnPoolingIsRefused) {
+  SKIP_WITHOUT(kFolders / "bert");
+  try {
+    Engine engine(kFolders / "bert", options());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("--pooling mean, first or last"), std::string::npos);
+  }
+}
+
+TEST(LongRope, APlanHoldsWhatItsFactorsAreFor) {
+  SKIP_WITHOUT(kFolders / "phi3-longrope");  // 32 positions extended to 128
+  const auto tokens = long_text(20, 320);
+  const auto logits = [&](std::uint32_t context, const char* session) {
+    EngineOptions setup = options(runtime::RowSelection::all);
+    setup.load.context = context;
+    if (session != nullptr) setup.plan.session = parse_json(session, "session");
+    return Engine(kFolders / "phi3-longrope", setup).logits(tokens);
+  };
+  const auto within = logits(32, nullptr);
+  EXPECT_NE(within, logits(33, nullptr));
+  EXPECT_EQ(within, logits(0, R"({"kvcache": {"maxSeqLen": 20}})"));
+  EXPECT_EQ(logits(33, nullptr), logits(0, nullptr));
+  // The manifest of a plan with the short factors, asked for more than they hold.
+  runtime::PlanOptions short_plan;
+  short_plan.context = 32;
+  EngineOptions longer = options();
+  longer.plan.manifest = runtime::generate_manifest(ModelSource::open(kFolders / "phi3-longrope"), short_plan);
+  longer.load.context = 64;
+  try {
+    Engine engine(kFolders / "phi3-longrope", longer);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::resource);
+    EXPECT_NE(std::string(error.what())
+                  .find("exceeds the model's 32; its plan has LongRoPE's short factors: convert the "
+                        "model again with --context 64"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 /// A decoder as an embedding model: attention in both directions, the mean of the normed rows, two dense layers.

@@ -4,84 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <map>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "engine/engine.h"
 #include "engine/engine_fixture.h"
-#include "formats/safetensors.h"
+#include "engine/expected.h"
 
 namespace candor {
 namespace {
-
-/// The tensors of a safetensors file, as values of T.
-class Expected {
- public:
-  explicit Expected(const std::filesystem::path& path) : file_(path) {
-    for (const TensorInfo& tensor : parse_safetensors(file_.bytes(), path.string()).tensors)
-      tensors_.emplace(tensor.name, tensor);
-  }
-  template <typename T>
-  std::vector<T> get(const std::string& name) const {
-    const TensorInfo& tensor = tensors_.at(name);
-    std::vector<T> out(tensor.elements());
-    EXPECT_EQ(tensor.bytes, out.size() * sizeof(T));
-    std::memcpy(out.data(), file_.bytes().data() + tensor.extents[0].offset, tensor.bytes);
-    return out;
-  }
-
- private:
-  MappedFile file_;
-  std::map<std::string, TensorInfo> tensors_;
-};
-
-double largest_error(const std::vector<float>& got, const std::vector<float>& wanted) {
-  EXPECT_EQ(got.size(), wanted.size());
-  double largest = 0;
-  double scale = 0;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(got[i]) - wanted[i]));
-    scale = std::max(scale, std::abs(static_cast<double>(wanted[i])));
-  }
-  return largest / scale;
-}
-
-std::size_t argmax(std::span<const float> row) {
-  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
-}
 
 class HuggingFaceGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HuggingFaceGolden, LogitsAndGreedyTokens) {
   const auto folder = kShared / "goldens/hf" / GetParam();
   SKIP_WITHOUT(folder);
-  const Expected expected(folder / "expected.safetensors");
-  std::vector<std::uint32_t> tokens;
-  for (const std::int32_t id : expected.get<std::int32_t>("input_ids"))
-    tokens.push_back(static_cast<std::uint32_t>(id));
-  const std::size_t prompt = tokens.size();
-  const auto greedy = expected.get<std::int32_t>("greedy_ids");
-  const auto gap = expected.get<float>("greedy_gap");
-  for (const std::int32_t id : greedy) tokens.push_back(static_cast<std::uint32_t>(id));
-
+  const Expected expected(folder);
   Engine engine(folder, options(runtime::RowSelection::all));
-  const std::vector<float> logits = engine.logits(tokens);
-  const std::size_t vocabulary = engine.model().compiled().vocabulary;
-  const std::vector<float> wanted = expected.get<float>("logits");
-  const double error = largest_error({logits.begin(), logits.begin() + static_cast<long>(wanted.size())}, wanted);
-  RecordProperty("largest_error", std::to_string(error * 1e6) + "e-6");
-  EXPECT_LE(error, 2e-5);
-  // Teacher-forced, so that one tie does not spoil the rest.
-  for (std::size_t i = 0; i < greedy.size(); ++i) {
-    const auto row = std::span(logits).subspan((prompt - 1 + i) * vocabulary, vocabulary);
-    if (gap[i] >= 0.002F) {
-      EXPECT_EQ(argmax(row), static_cast<std::size_t>(greedy[i])) << "greedy token " << i;
-    }
-  }
+  expect_parity(expected, engine.logits(forced_tokens(expected)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, HuggingFaceGolden,

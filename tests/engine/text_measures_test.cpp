@@ -139,7 +139,9 @@ std::filesystem::path write_encoder(ModelFolder& folder) {
 TEST(Ranking, ByCosineForModelsThatEmbed) {
   SKIP_WITHOUT(kShared / "goldens/hf/bert");
   ModelFolder folder(kShared / "goldens/hf/bert");
-  Engine engine(write_encoder(folder), options());
+  EngineOptions setup = options();
+  setup.plan.pooling = "mean,normalize";
+  Engine engine(write_encoder(folder), setup);
   const TextVector query = embed_text(engine, "Lamp light");
   EXPECT_EQ(query.tokens, 4u);
   ASSERT_EQ(query.values.size(), 64u);
