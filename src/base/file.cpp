@@ -131,6 +131,16 @@ void MappedFile::release() noexcept {
   data_ = nullptr;
 }
 
+void MappedFile::drop_pages(std::uint64_t offset, std::uint64_t size) const {
+  if (offset > size_ || size > size_ - offset)
+    fail(ErrorCode::internal, "{}: {} bytes from offset {} are outside its {}", path_.string(), size, offset, size_);
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = (offset + page - 1) / page * page;
+  const std::uint64_t end = (offset + size) / page * page;
+  // Only a hint: where it is refused, memory is used longer.
+  if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
 void install_map_fault_handler() {
   map_table();  // constructed before a handler can need it
   struct sigaction action {};

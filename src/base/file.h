@@ -26,6 +26,9 @@ class MappedFile {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+  /// Lets the whole pages among these bytes leave this process's memory; they are read again when they are touched.
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const;
+
  private:
   void release() noexcept;
 

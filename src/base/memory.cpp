@@ -35,7 +35,17 @@ std::optional<std::uint64_t> machine_available() {
   return std::nullopt;
 }
 
-/// What the tightest control group above this process leaves; pages of files it holds can be reclaimed.
+/// Pages of files that a control group holds and can give back.
+std::uint64_t reclaimable(const std::string& folder) {
+  std::ifstream file(folder + "/memory.stat");
+  std::string name;
+  std::uint64_t bytes = 0, total = 0;
+  while (file >> name >> bytes)
+    if (name == "active_file" || name == "inactive_file") total += bytes;
+  return total;
+}
+
+/// What the tightest control group above this process leaves.
 std::optional<std::uint64_t> group_available() {
   std::ifstream file("/proc/self/cgroup");
   std::string line;
@@ -47,7 +57,8 @@ std::optional<std::uint64_t> group_available() {
       const auto limit = read_number(folder + "/memory.max");
       const auto used = read_number(folder + "/memory.current");
       if (!limit || !used) continue;
-      const std::uint64_t left = *limit > *used ? *limit - *used : 0;
+      const std::uint64_t held = *used - std::min(*used, reclaimable(folder));
+      const std::uint64_t left = *limit > held ? *limit - held : 0;
       least = std::min(least.value_or(left), left);
     }
   }

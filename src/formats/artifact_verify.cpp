@@ -19,9 +19,20 @@ std::vector<ManifestShard> shards_of(const ModelSource& artifact) {
   return manifest_shards(artifact.manifest());
 }
 
+/// Hashes part of a file a few pages at a time, so that little of it is in memory.
+template <typename Hasher>
+void hash_bytes(Hasher& hasher, const MappedFile& file, std::uint64_t offset, std::uint64_t size) {
+  constexpr std::uint64_t kAtOnce = 4 << 20;
+  for (std::uint64_t done = 0; done < size; done += kAtOnce) {
+    const std::uint64_t count = std::min(kAtOnce, size - done);
+    hasher.update(file.bytes().subspan(offset + done, count));
+    file.drop_pages(offset + done, count);
+  }
+}
+
 std::string shard_digest(const MappedFile& file, HashAlgorithm algorithm) {
   ShardHasher hasher(algorithm);
-  hasher.update(file.bytes());
+  hash_bytes(hasher, file, 0, file.size());
   return hasher.hex();
 }
 
@@ -158,13 +169,18 @@ Verification verify_for_loading(const ModelSource& source, VerifyMode mode, Thre
          first.tensor.empty() ? "in no tensor" : "tensor \"" + printable(first.tensor) + "\"", damage.size());
   }
   done.tensors = source.tensors().size();
-  done.bytes = verification_bytes(source);
+  done.bytes = artifact_bytes(source);
   return done;
 }
 
-std::uint64_t verification_bytes(const ModelSource& artifact) {
+std::uint64_t artifact_bytes(const ModelSource& artifact) {
   std::uint64_t total = 0;
   for (const ManifestShard& shard : shards_of(artifact)) total += shard.size;
+  return total;
+}
+
+std::uint64_t verification_bytes(const ModelSource& artifact) {
+  std::uint64_t total = artifact_bytes(artifact);
   for (const TensorInfo& tensor : artifact.tensors())
     if (!tensor.sha256.empty()) total += tensor.bytes;
   return total;
@@ -179,7 +195,7 @@ std::vector<Damage> verify_artifact(const ModelSource& artifact, ThreadPool& poo
 std::string tensor_sha256(const ModelSource& source, const TensorInfo& tensor) {
   Sha256 hash;
   for (const TensorExtent& extent : tensor.extents)
-    hash.update(source.files()[extent.file].bytes().subspan(extent.offset, extent.size));
+    hash_bytes(hash, source.files()[extent.file], extent.offset, extent.size);
   return hash.hex();
 }
 

@@ -29,6 +29,9 @@ struct Damage {
 /// Bytes that verify_artifact hashes; the total for its progress.
 [[nodiscard]] std::uint64_t verification_bytes(const ModelSource& artifact);
 
+/// Bytes of its shards; verify_artifact hashes those of tensors with digests of their own a second time.
+[[nodiscard]] std::uint64_t artifact_bytes(const ModelSource& artifact);
+
 /// Hashes everything; empty if all is as it was written. A shard that differs is reported by its damaged tensors, or as
 /// a whole if those it holds are intact or have no digest. Throws Error(usage) for other formats.
 [[nodiscard]] std::vector<Damage> verify_artifact(const ModelSource& artifact, ThreadPool& pool,
@@ -49,7 +52,7 @@ enum class VerifyMode : std::uint8_t {
 struct Verification {
   VerifyMode mode = VerifyMode::header;
   std::uint64_t tensors = 0;  ///< whose digests were compared
-  std::uint64_t bytes = 0;    ///< hashed
+  std::uint64_t bytes = 0;    ///< of the files that were hashed
 
   [[nodiscard]] Json to_json() const;
 };

@@ -76,8 +76,10 @@ Json shard_entries(const StagedWriter& writer, ThreadPool& pool) {
   std::vector<MappedFile> shards;
   for (std::size_t i = 0; i < files.size(); ++i) shards.emplace_back(writer.staged_path(i));
   std::vector<std::string> digests(files.size());
-  pool.parallel_for(static_cast<std::uint32_t>(files.size()),
-                    [&](std::uint32_t i, unsigned) { digests[i] = sha256_hex(shards[i].bytes()); });
+  pool.parallel_for(static_cast<std::uint32_t>(files.size()), [&](std::uint32_t i, unsigned) {
+    digests[i] = sha256_hex(shards[i].bytes());
+    shards[i].drop_pages(0, shards[i].size());
+  });
   Json entries = Json::array();
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {

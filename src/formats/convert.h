@@ -18,7 +18,7 @@
 #include "formats/output_layout.h"
 #include "formats/quant_map.h"
 #include "formats/quant_mix.h"
-#include "formats/tensor_encoder.h"
+#include "formats/tensor_edit.h"
 
 namespace candor {
 
@@ -26,18 +26,6 @@ enum class OutputFormat : std::uint8_t { artifact, gguf, safetensors };
 
 [[nodiscard]] std::string_view to_string(OutputFormat format);
 [[nodiscard]] std::optional<OutputFormat> parse_output_format(std::string_view name);
-
-/// What becomes of a tensor on its way to a format that names, orders or stores it otherwise.
-struct TensorEdit {
-  std::string name;
-  /// Gets all values in row-major order and may change them in place (a norm's offset).
-  std::function<void(std::span<float> values, std::span<const std::uint64_t> shape)> apply = {};
-  /// Row i of the output is this row of the source; empty: as they are. Where the encoding stays, rows are moved as
-  /// bytes, so that no value is rounded.
-  std::vector<std::uint32_t> row_order = {};
-  std::optional<Encoding> encoding = {};  ///< in place of the mix's
-  bool left_out = false;                  ///< the output does not have it
-};
 
 /// A vector that the output has and the source has not: f32.
 struct AddedTensor {
@@ -49,7 +37,7 @@ struct ConvertOptions {
   std::filesystem::path output;  ///< a folder, or for GGUF a file; must not exist
   OutputFormat format = OutputFormat::artifact;
   QuantMix mix = QuantMix::keep;
-  QuantMap map;  ///< over the mix
+  QuantMap map;  ///< over the mix; patterns of names as the source has them, or as the output will
   /// Tensors in block encodings are decoded and encoded anew only if this is set: it loses precision twice.
   bool requantize = false;
   std::uint64_t shard_bytes = kShardBytes;  ///< artifacts

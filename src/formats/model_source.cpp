@@ -97,6 +97,20 @@ ModelSource ModelSource::with_tensors(std::vector<TensorInfo> tensors) const {
     tensor.extents.clear();
     builder.add_tensor(std::move(tensor));
   }
+  ModelSource planned = builder.finish();
+  planned.origin_ = this;
+  return planned;
+}
+
+void ModelSource::state_configuration(Json config, std::optional<std::string> tokenizer_config) {
+  config_ = std::move(config);
+  if (!tokenizer_config_) tokenizer_config_ = std::move(tokenizer_config);
+}
+
+ModelSource ModelSource::planned_gguf(const fs::path& path, std::string_view header, std::vector<TensorInfo> tensors) {
+  ModelSourceBuilder builder(SourceFormat::gguf, path);
+  builder.set_gguf(parse_gguf(std::as_bytes(std::span(header)), path.string()).metadata);
+  for (TensorInfo& tensor : tensors) builder.add_tensor(std::move(tensor));
   return builder.finish();
 }
 
@@ -119,11 +133,67 @@ void ModelSource::copy_bytes(const TensorInfo& tensor, std::span<std::byte> out)
   if (out.size() != tensor.bytes)
     fail(ErrorCode::internal, "tensor \"{}\" has {} bytes, the buffer {}", printable(tensor.name), tensor.bytes,
          out.size());
+  copy_bytes(tensor, 0, out);
+}
+
+namespace {
+
+/// Calls `use` with each piece of `size` bytes of a tensor, from its byte `first` on: file, offset there, bytes.
+template <typename Use>
+void for_each_piece(const TensorInfo& tensor, std::uint64_t first, std::uint64_t size, Use use) {
+  if (first > tensor.bytes || size > tensor.bytes - first)
+    fail(ErrorCode::internal, "tensor \"{}\" has {} bytes; {} from {} on are asked for", printable(tensor.name),
+         tensor.bytes, size, first);
   for (const TensorExtent& extent : tensor.extents) {
-    if (extent.size == 0) continue;
-    std::memcpy(out.data(), files_[extent.file].bytes().data() + extent.offset, extent.size);
-    out = out.subspan(extent.size);
+    const std::uint64_t skipped = std::min(first, extent.size);
+    const std::uint64_t taken = std::min(size, extent.size - skipped);
+    if (taken > 0) use(extent.file, extent.offset + skipped, taken);
+    first -= skipped;
+    size -= taken;
   }
+}
+
+}  // namespace
+
+void ModelSource::copy_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> out) const {
+  if (origin_) {
+    const TensorInfo* stored = origin_->find(tensor.name);
+    if (!stored || stored->bytes != tensor.bytes)
+      fail(ErrorCode::internal, "tensor \"{}\" is not written yet", printable(tensor.name));
+    origin_->copy_bytes(*stored, first, out);
+    return;
+  }
+  for_each_piece(tensor, first, out.size(), [&](std::uint32_t file, std::uint64_t offset, std::uint64_t size) {
+    std::memcpy(out.data(), files_[file].bytes().data() + offset, size);
+    out = out.subspan(size);
+  });
+}
+
+bool ModelSource::have_same_bytes(const TensorInfo& a, const TensorInfo& b) const {
+  if (a.encoding != b.encoding || a.bytes != b.bytes) return false;
+  if (origin_) {
+    const TensorInfo* from_a = origin_->find(a.name);
+    const TensorInfo* from_b = origin_->find(b.name);
+    return from_a && from_b && origin_->have_same_bytes(*from_a, *from_b);
+  }
+  constexpr std::uint64_t kAtOnce = 1 << 20;
+  std::vector<std::byte> left(std::min(a.bytes, kAtOnce));
+  std::vector<std::byte> right(left.size());
+  for (std::uint64_t done = 0; done < a.bytes; done += kAtOnce) {
+    const std::uint64_t count = std::min(kAtOnce, a.bytes - done);
+    copy_bytes(a, done, std::span(left).first(count));
+    copy_bytes(b, done, std::span(right).first(count));
+    if (std::memcmp(left.data(), right.data(), count) != 0) return false;
+  }
+  drop_pages(a);
+  drop_pages(b);
+  return true;
+}
+
+void ModelSource::drop_pages(const TensorInfo& tensor, std::uint64_t first, std::uint64_t size) const {
+  for_each_piece(tensor, first, size, [&](std::uint32_t file, std::uint64_t offset, std::uint64_t count) {
+    files_[file].drop_pages(offset, count);
+  });
 }
 
 ModelSourceBuilder::ModelSourceBuilder(SourceFormat format, fs::path path) {

@@ -32,11 +32,20 @@ class ModelSource {
   /// …).
   [[nodiscard]] static ModelSource open(const std::filesystem::path& path);
 
+  /// States the configuration of an artifact whose manifest says it in another way, and of its tokenizer.
+  void state_configuration(Json config, std::optional<std::string> tokenizer_config);
+
+  /// A GGUF model that is yet to be written: the metadata of `header`, a GGUF file without tensors that must live on,
+  /// and tensors whose bytes lie nowhere. `path` is what it is called in messages.
+  [[nodiscard]] static ModelSource planned_gguf(const std::filesystem::path& path, std::string_view header,
+                                                std::vector<TensorInfo> tensors);
+
   [[nodiscard]] SourceFormat format() const { return format_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// The same facts with another tensor directory whose bytes lie nowhere: a model that is yet to be written. It reads
-  /// this one's metadata, so this one must live on.
+  /// The same facts with another tensor directory: a model that is yet to be written. Bytes are copied from this one's
+  /// tensors, which must live on: of a tensor of the same name, so only what a conversion leaves as it is may be asked
+  /// for.
   [[nodiscard]] ModelSource with_tensors(std::vector<TensorInfo> tensors) const;
 
   /// config.json of a Hugging Face folder, or the one an artifact was made from; else null.
@@ -65,6 +74,16 @@ class ModelSource {
   [[nodiscard]] std::span<const std::byte> bytes(const TensorInfo& tensor) const;
   /// Copies a tensor's bytes, from however many extents; `out` has tensor.bytes bytes.
   void copy_bytes(const TensorInfo& tensor, std::span<std::byte> out) const;
+  /// The out.size() bytes of a tensor from its byte `first` on.
+  void copy_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> out) const;
+  /// Whether two tensors are the same values in the same encoding; of a model that is yet to be written, whether they
+  /// will be.
+  [[nodiscard]] bool have_same_bytes(const TensorInfo& a, const TensorInfo& b) const;
+  /// Lets a tensor's bytes, or `size` of them from its byte `first` on, leave the memory of this process; they are read
+  /// again when they are touched. Called with what has been copied, hashed or packed, so that no model is in memory
+  /// twice.
+  void drop_pages(const TensorInfo& tensor) const { drop_pages(tensor, 0, tensor.bytes); }
+  void drop_pages(const TensorInfo& tensor, std::uint64_t first, std::uint64_t size) const;
 
   [[nodiscard]] const std::vector<MappedFile>& files() const { return files_; }
 
@@ -83,6 +102,7 @@ class ModelSource {
   std::optional<std::string> sentencepiece_model_;
   std::optional<std::string> chat_template_;
   std::vector<MappedFile> files_;
+  const ModelSource* origin_ = nullptr;  ///< of a model that is yet to be written
   std::vector<TensorInfo> tensors_;
   std::vector<std::uint32_t> by_name_;  ///< indices into tensors_, sorted by name
 };

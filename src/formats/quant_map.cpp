@@ -25,11 +25,11 @@ std::optional<Encoding> QuantMap::find(std::string_view name) const {
   return std::nullopt;
 }
 
-void QuantMap::check_used(std::span<const TensorInfo> tensors) const {
+void QuantMap::check_used(std::span<const std::string_view> names) const {
   for (const auto& entry : patterns_) {
     const std::string& pattern = entry.first;
-    const bool used = std::any_of(tensors.begin(), tensors.end(),
-                                  [&](const TensorInfo& tensor) { return fits_pattern(pattern, tensor.name); });
+    const bool used =
+        std::any_of(names.begin(), names.end(), [&](std::string_view name) { return fits_pattern(pattern, name); });
     if (!used)
       fail(ErrorCode::usage, "{}: \"{}\" fits no tensor; candor inspect --tensors lists their names", label_,
            printable(pattern));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "formats/tensor.h"
+#include "formats/encoding.h"
 
 namespace candor {
 
@@ -24,7 +24,7 @@ class QuantMap {
   /// Nothing if no pattern fits.
   [[nodiscard]] std::optional<Encoding> find(std::string_view name) const;
   /// Throws Error(usage) naming a pattern that fits none of these.
-  void check_used(std::span<const TensorInfo> tensors) const;
+  void check_used(std::span<const std::string_view> names) const;
 
  private:
   std::string label_;

@@ -93,7 +93,10 @@ StagedWriter::StagedWriter(fs::path target, OutputLayout layout, std::string_vie
   if (fs::exists(target_))
     fail(ErrorCode::usage, "{}: exists already; remove it or choose another name", target_.string());
   std::error_code error;
-  fs::create_directories(staging_, error);
+  if (!fs::is_directory(parent_of(target_), error))
+    fail(ErrorCode::not_found, "{}: the folder {} does not exist; create it, or write elsewhere", target_.string(),
+         parent_of(target_).string());
+  fs::create_directory(staging_, error);
   if (error) fail(ErrorCode::io, "{}: cannot be created: {}", staging_.string(), error.message());
   start(heading_of(layout_, key));
 }

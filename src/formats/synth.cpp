@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "formats/artifact_writer.h"
-#include "formats/model_source_builder.h"
+#include "formats/model_source.h"
 #include "formats/tensor_encoder.h"
 
 namespace candor {
@@ -184,11 +184,8 @@ ArtifactContent artifact_content(const SynthOptions& options, const GgufPairs& p
                                  const std::vector<SynthTensor>& tensors) {
   if (!options.make_header) fail(ErrorCode::internal, "an artifact needs the manifest's header");
   const std::string metadata = layout_gguf("tokenizer.gguf", pairs, {}).files.front().header;
-  ModelSourceBuilder builder(SourceFormat::gguf, options.output);
-  builder.set_gguf(parse_gguf(std::as_bytes(std::span(metadata)), "synthetic model").metadata);
-  for (const TensorInfo& info : infos_of(tensors)) builder.add_tensor(info);
   ArtifactContent content;
-  content.header = options.make_header(builder.finish());
+  content.header = options.make_header(ModelSource::planned_gguf(options.output, metadata, infos_of(tensors)));
   content.tensors = infos_of(tensors);
   content.files = {{"tokenizer.gguf", metadata}};
   return content;

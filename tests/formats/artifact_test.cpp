@@ -116,7 +116,7 @@ TEST(Artifact, OneFlippedBitAnywhereIsNoticedAndNamed) {
   const ModelSource whole = ModelSource::open(path);
   const Verification full = verify_for_loading(whole, VerifyMode::full, pool);
   EXPECT_EQ(full.tensors, 4u);
-  EXPECT_EQ(full.bytes, verification_bytes(whole));
+  EXPECT_EQ(full.bytes, artifact_bytes(whole));
 }
 
 TEST(Artifact, SamplesFindDamageAndNeedDigests) {

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "formats/half.h"
+#include "formats/quant/k_search.h"
 #include "test_folder.h"
 
 namespace candor {
@@ -138,6 +139,28 @@ TEST(Codec, KQuantsBeatTheReferenceOnEveryDistribution) {
     EXPECT_LT(rms_error(Encoding::q4_k, values, 1024), reference.q4_k);
     EXPECT_LT(rms_error(Encoding::q5_k, values, 1024), reference.q5_k);
     EXPECT_LT(rms_error(Encoding::q6_k, values, 1024), reference.q6_k);
+  }
+}
+
+TEST(Codec, KQuantsAreTheSameOnEveryInstructionSet) {
+  const auto searches = quant::k_searches();
+  EXPECT_EQ(searches.back().isa, "portable");
+  std::vector<float> weights(quant::kSuper);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = 0.01f + static_cast<float>(i * 7 % 13);
+  for (const Shape shape : {Shape::uniform, Shape::bell, Shape::cubed_bell, Shape::shifted_bell}) {
+    const std::vector<float> values = sample(shape);
+    for (std::size_t first = 0; first < 64 * quant::kSuper; first += quant::kSuper) {
+      const quant::AffineBlock affine = searches.back().affine(values.data() + first, weights.data(), 15);
+      const quant::SymmetricBlock symmetric = searches.back().symmetric(values.data() + first);
+      for (const quant::KSearch& search : searches) {
+        const quant::AffineBlock a = search.affine(values.data() + first, weights.data(), 15);
+        ASSERT_TRUE(a.d == affine.d && a.dmin == affine.dmin && a.scale == affine.scale && a.min == affine.min &&
+                    a.codes == affine.codes)
+            << search.isa;
+        const quant::SymmetricBlock s = search.symmetric(values.data() + first);
+        ASSERT_TRUE(s.d == symmetric.d && s.scale == symmetric.scale && s.codes == symmetric.codes) << search.isa;
+      }
+    }
   }
 }
 

@@ -210,6 +210,49 @@ TEST_F(ConvertTest, GgufNeedsMetadataAndTakesNamesAndOrdersFromTheCaller) {
   EXPECT_EQ(requantized.find("model.embed_tokens.weight")->encoding, Encoding::q8_0);
 }
 
+TEST_F(ConvertTest, TensorsAreStackedTransposedAndReshaped) {
+  const OutputLayout layout = layout_safetensors(
+      {make_tensor("e.0.weight", Encoding::f32, {2, 3}), make_tensor("e.1.weight", Encoding::f32, {2, 3}),
+       make_tensor("t.weight", Encoding::f32, {2, 3}), make_tensor("c.weight", Encoding::f32, {2, 1, 3})},
+      {});
+  std::vector<float> values(24);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::string bytes = layout.files[0].header;
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  write_file_atomically(input / "model.safetensors", bytes);
+  const ModelSource source = ModelSource::open(input);
+  for (const QuantMix mix : {QuantMix::keep, QuantMix::bf16}) {  // bytes are moved, and values encoded
+    ConvertOptions choices = options(OutputFormat::gguf, mix);
+    choices.output += ".gguf";
+    choices.pairs.emplace();
+    choices.edit = [](const TensorInfo& tensor) -> std::optional<TensorEdit> {
+      TensorEdit edit{tensor.name};
+      if (tensor.name.starts_with("e.")) {
+        edit.name = "stack.weight";
+        edit.parts = 2;
+        edit.part = tensor.name == "e.0.weight" ? 1 : 0;
+      }
+      edit.transposed = tensor.name == "t.weight";
+      if (tensor.name == "c.weight") edit.shape = {2, 3};
+      return edit;
+    };
+    const ModelSource result = ModelSource::open(convert(source, choices, pool).output);
+    EXPECT_THAT(result.find("stack.weight")->shape, ElementsAre(2, 2, 3));
+    EXPECT_THAT(values_of(result, "stack.weight"), ElementsAre(6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5));
+    EXPECT_THAT(result.find("t.weight")->shape, ElementsAre(3, 2));
+    EXPECT_THAT(values_of(result, "t.weight"), ElementsAre(12, 15, 13, 16, 14, 17));
+    EXPECT_THAT(result.find("c.weight")->shape, ElementsAre(2, 3));
+    choices.output += "2";
+    choices.edit = [](const TensorInfo& tensor) -> std::optional<TensorEdit> {
+      TensorEdit edit{tensor.name == "e.0.weight" ? "stack.weight" : tensor.name};
+      if (tensor.name == "e.0.weight") edit.parts = 2;
+      return edit;
+    };
+    EXPECT_THAT(error_of(ErrorCode::format, [&] { (void)convert(source, choices, pool); }),
+                HasSubstr("some are missing"));
+  }
+}
+
 TEST_F(ConvertTest, GgufMetadataSurvivesAnArtifact) {
   const auto path = folder.write("m.gguf", sample_gguf());
   const ModelSource source = ModelSource::open(path);

@@ -5,10 +5,37 @@
 
 #include <cstring>
 
+#include "base/error.h"
+#include "formats/gguf_writer.h"
 #include "test_folder.h"
 
 namespace candor {
 namespace {
+
+TEST(ModelSourceBytes, PartsAreCopiedAndDroppedPagesAreReadAgain) {
+  const TestFolder folder;
+  TensorInfo tensor;
+  tensor.name = "w";
+  tensor.shape = {5000};
+  const OutputLayout layout = layout_gguf("m.gguf", {}, {tensor});
+  std::vector<float> values(5000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::string bytes = layout.files[0].header;
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  bytes.resize(layout.files[0].size);
+  const ModelSource source = ModelSource::open(folder.write("m.gguf", bytes));
+  const TensorInfo& stored = *source.find("w");
+  for (int round = 0; round < 2; ++round) {
+    std::vector<float> part(1000);
+    source.copy_bytes(stored, 2000 * sizeof(float), std::as_writable_bytes(std::span(part)));
+    EXPECT_EQ(part.front(), 2000.0f);
+    EXPECT_EQ(part.back(), 2999.0f);
+    source.drop_pages(stored);
+  }
+  std::vector<std::byte> more(8);
+  EXPECT_THROW(source.copy_bytes(stored, stored.bytes - 4, more), Error);
+  EXPECT_THROW(source.files()[0].drop_pages(1, source.files()[0].size()), Error);
+}
 
 using ::testing::HasSubstr;
 
