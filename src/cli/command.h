@@ -3,8 +3,10 @@
 // folder; what a subcommand shows is asked of the layer that knows it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +39,18 @@ CLI::Option* add_json(CLI::App& app, bool& json);
 CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                           const std::string& help);
 
+/// The option takes numbers from `low` to `high`; anything else is refused with the option, the value and this range.
+template <typename Number>
+CLI::Option* in_range(CLI::Option* option, Number low, Number high);
+
+/// Token ids as "1,2,3"; `tokens` is what was given. See token_ids().
+CLI::Option* add_token_ids(CLI::App& app, std::optional<std::string>& tokens, const std::string& help);
+/// The ids in the value of --tokens. Throws Error(usage) naming the place of an entry that is none.
+[[nodiscard]] std::vector<std::uint32_t> token_ids(const std::string& text);
+
 /// The subcommands, in the order of --help.
 void add_run(CLI::App& program, Invocation& invocation);
+void add_replay(CLI::App& program, Invocation& invocation);
 void add_plan(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
 void add_inspect(CLI::App& program, Invocation& invocation);

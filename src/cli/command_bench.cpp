@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/run_report.h"
 #include "cli/table.h"
 #include "kernels/cpu/probe.h"
 
@@ -76,17 +77,16 @@ class Bench {
     if (!decode_rates_.empty()) {
       const Rate rate(decode_rates_);
       const double steps = rate.median / arguments_.sequences;
-      table.add({decode_name(), short_number(rate.median), rate.spread(), format_bytes(bytes_per_token()),
-                 percent(steps * static_cast<double>(bytes_per_token()) / bandwidth.median),
-                 percent(rate.median * operations_per_token() / peak.median)});
+      table.add(
+          {decode_name(), short_number(rate.median), rate.spread(), format_bytes(bytes_per_token()),
+           describe_bandwidth(steps * static_cast<double>(bytes_per_token()) / bandwidth.median, bytes_per_token()),
+           percent(rate.median * operations_per_token() / peak.median)});
     }
     table.print();
     const runtime::CompiledModel& compiled = engine_.model().compiled();
-    print(fmt::format(
-        "\n{} threads · {:.1f} GB/s read, {:.0f} GFLOP/s (f32 FMA), measured between the rounds · {} rounds · "
-        "plan {}\n",
-        pool_.size(), bandwidth.median / 1e9, peak.median / 1e9, arguments_.rounds,
-        short_digest(compiled.plan_digest)));
+    print(fmt::format("\n{} · {:.1f} GB/s read, {:.0f} GFLOP/s (f32 FMA), measured between the rounds · {} · plan {}\n",
+                      counted(pool_.size(), "thread"), bandwidth.median / 1e9, peak.median / 1e9,
+                      counted(arguments_.rounds, "round"), short_digest(compiled.plan_digest)));
   }
 
   [[nodiscard]] Json to_json() const {
@@ -102,6 +102,7 @@ class Bench {
              {"bytesPerToken", bytes_per_token()},
              {"operationsPerToken", operations_per_token()},
              {"memoryBandwidth", Rate(bandwidths_).to_json()},
+             {"cacheBytes", cache_bytes() == 0 ? Json() : Json(cache_bytes())},
              {"fmaPeak", Rate(peaks_).to_json()}};
     if (!prompt_rates_.empty()) out["promptTokensPerSecond"] = Rate(prompt_rates_).to_json();
     if (!decode_rates_.empty()) out["decodeTokensPerSecond"] = Rate(decode_rates_).to_json();
@@ -216,7 +217,7 @@ void add_bench(CLI::App& program, Invocation& invocation) {
   add_plan_options(app, arguments->plan);
   const auto add = [&](const std::string& name, std::uint32_t& value, const std::string& help, unsigned low,
                        unsigned high) {
-    app.add_option(name, value, help)->type_name("N")->capture_default_str()->check(CLI::Range(low, high));
+    in_range(app.add_option(name, value, help), low, high)->type_name("N")->capture_default_str();
   };
   constexpr auto kLongest = static_cast<unsigned>(limits::context);
   add("-p,--prompt", arguments->prompt, "Tokens of the prompt; 0 leaves it out", 0, kLongest);

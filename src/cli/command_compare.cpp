@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
@@ -20,7 +20,7 @@ constexpr std::uint32_t kChunkRows = 32;
 
 struct CompareArguments {
   PairArguments pair;
-  std::vector<std::uint32_t> tokens;
+  std::optional<std::string> tokens;
   std::string text;
   std::string phase = "prefill";
   double bound = 0;
@@ -59,7 +59,6 @@ std::string describe(const StepDifference& step) {
 }
 
 std::string verdict(const Comparison& comparison, double bound) {
-  if (comparison.steps.empty()) return "The two have no step that could be compared.";
   const StepDifference* first = comparison.first_above(bound);
   if (!first)
     return bound == 0 ? "All steps that both plans have give the same values."
@@ -92,15 +91,16 @@ runtime::LoadedModel load(const std::string& path, runtime::PlanOptions plan, co
   options.threads = arguments.threads;
   options.isa = isa;
   options.context = arguments.context;
+  plan.context = arguments.context;
   options.prefill_rows = kChunkRows;
   return {runtime::compile_model(path, plan), options};
 }
 
 int compare_models(const CompareArguments& arguments) {
-  if (!(arguments.bound >= 0)) fail(ErrorCode::usage, "--bound must be a number from 0 up");
+  std::vector<std::uint32_t> tokens;
+  if (arguments.tokens) tokens = token_ids(*arguments.tokens);
   runtime::LoadedModel model = load(arguments.pair.plan.model, model_options(arguments.pair), arguments, arguments.isa);
-  std::vector<std::uint32_t> tokens = arguments.tokens;
-  if (tokens.empty()) {
+  if (!arguments.tokens) {
     const auto tokenizer = load_tokenizer(model.compiled().source);
     if (!tokenizer)
       fail(ErrorCode::unsupported, "{}: the model's files hold no tokenizer; give --tokens", arguments.pair.plan.model);
@@ -110,9 +110,16 @@ int compare_models(const CompareArguments& arguments) {
                                     arguments.other_isa.empty() ? arguments.isa : arguments.other_isa);
   const Phase phase = arguments.phase == "decode" ? Phase::decode : Phase::prefill;
   const Comparison comparison = runtime::compare(model, other, tokens, phase);
+  if (comparison.steps.empty())
+    fail(ErrorCode::plan,
+         "there is nothing to compare: of the {} steps that the two plans have in {}, none is in both with the same "
+         "width; candor plan diff says how they differ",
+         comparison.unmatched.size(), arguments.phase);
+  const StepDifference* first = comparison.first_above(arguments.bound);
+  const int status = first ? kDiffersStatus : 0;
   if (!arguments.json) {
     print_comparison(comparison, arguments.bound);
-    return 0;
+    return status;
   }
   Json steps = Json::array();
   for (const StepDifference& step : comparison.steps) steps.push_back(difference_json(step));
@@ -120,7 +127,6 @@ int compare_models(const CompareArguments& arguments) {
   for (const runtime::UnmatchedStep& step : comparison.unmatched)
     unmatched.push_back(
         {{"step", step.step}, {"layer", step.layer < 0 ? Json() : Json(step.layer)}, {"reason", step.reason}});
-  const StepDifference* first = comparison.first_above(arguments.bound);
   print_json({{"model", {{"planDigest", model.compiled().plan_digest}, {"backend", model.backend().describe()}}},
               {"other", {{"planDigest", other.compiled().plan_digest}, {"backend", other.backend().describe()}}},
               {"tokens", tokens},
@@ -129,34 +135,32 @@ int compare_models(const CompareArguments& arguments) {
               {"first", first ? difference_json(*first) : Json()},
               {"steps", std::move(steps)},
               {"notCompared", std::move(unmatched)}});
-  return 0;
+  return status;
 }
 
 }  // namespace
 
 void add_compare(CLI::App& program, Invocation& invocation) {
-  CLI::App& app = *program.add_subcommand("compare", "Run two plans side by side; name the first step that differs");
+  CLI::App& app = *program.add_subcommand(
+      "compare", "Run two plans side by side; name the first step that differs, with status 11 if one does");
   auto arguments = std::make_shared<CompareArguments>();
   add_pair_options(app, arguments->pair);
   CLI::Option_group& input = *app.add_option_group("Input");
-  input.add_option("--tokens", arguments->tokens, "Token ids, as 1,2,3")->type_name("IDS")->delimiter(',');
+  add_token_ids(input, arguments->tokens, "Token ids, as 1,2,3");
   input.add_option("--text", arguments->text, "A text, through MODEL's tokenizer")->type_name("TEXT");
   input.require_option(1);
-  app.add_option("--bound", arguments->bound, "How much may differ, as a share of the step's largest value; 0: nothing")
+  in_range(app.add_option("--bound", arguments->bound,
+                          "How much may differ, as a share of the step's largest value; 0: nothing"),
+           0.0, 1e30)
       ->type_name("X")
       ->capture_default_str();
   app.add_option("--phase", arguments->phase, "prefill, or decode: token by token through decode's steps")
       ->check(CLI::IsMember(std::vector<std::string>{"prefill", "decode"}))
       ->type_name("PHASE")
       ->capture_default_str();
-  app.add_option("--context", arguments->context, "Positions of a sequence (default: the plan's or the model's)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, static_cast<unsigned>(limits::context)))
-      ->group("Execution");
+  add_context(app, arguments->context, "the plan's or the model's, at most 4096");
   add_threads(app, arguments->threads);
-  app.add_option("--isa", arguments->isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
-      ->type_name("NAME")
-      ->group("Execution");
+  add_isa(app, arguments->isa);
   app.add_option("--other-isa", arguments->other_isa, "OTHER's, where it shall be another one")
       ->type_name("NAME")
       ->group("Execution");

@@ -110,7 +110,7 @@ void add_golden(const ConvertArguments& arguments) {
 }
 
 int convert_model(const ConvertArguments& arguments) {
-  const ModelSource source = ModelSource::open(arguments.source);
+  const ModelSource source = runtime::open_model(arguments.source, kernels::builtin_registry());
   ConvertOptions options = convert_options(arguments);
   if (options.format == OutputFormat::gguf && !source.gguf()) describe_as_gguf(source, options);
   if (options.format == OutputFormat::artifact && source.format() == SourceFormat::artifact &&

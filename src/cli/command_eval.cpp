@@ -49,8 +49,8 @@ int eval_ppl(const PerplexityArguments& arguments) {
     return 0;
   }
   print(fmt::format("perplexity {:.4f}  {:.4f} bits a byte\n", result.per_token(), result.bits_per_byte()));
-  report(fmt::format("{} tokens, {} bytes · windows of {} moved by {} · plan {}", result.tokens, result.bytes,
-                     result.window, result.stride, short_digest(digest)));
+  report(fmt::format("{}, {} · windows of {} moved by {} · plan {} (--rows all)", counted(result.tokens, "token"),
+                     counted(result.bytes, "byte"), result.window, result.stride, short_digest(digest)));
   return 0;
 }
 
@@ -63,9 +63,14 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   auto arguments = std::make_shared<PerplexityArguments>();
   add_plan_options(app, arguments->plan);
   app.add_option("FILE", arguments->file, "The text, UTF-8")->required();
-  app.add_option("--window", arguments->window, "Tokens computed at once; by default the context, at most 512")
+  constexpr auto kLongest = static_cast<std::uint32_t>(limits::context);
+  in_range(
+      app.add_option("--window", arguments->window, "Tokens computed at once; by default the context, at most 512"), 2u,
+      kLongest)
       ->type_name("N");
-  app.add_option("--stride", arguments->stride, "Tokens a window moves on; by default half of it")->type_name("N");
+  in_range(app.add_option("--stride", arguments->stride, "Tokens a window moves on; by default half of it"), 1u,
+           kLongest)
+      ->type_name("N");
   add_load_options(app, arguments->load);
   add_json(app, arguments->json);
   on_chosen(app, invocation, std::move(arguments), eval_ppl);

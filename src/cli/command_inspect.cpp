@@ -125,7 +125,7 @@ int print_summary(const ModelSource& source, const InspectArguments& arguments) 
                                   : std::nullopt;
   });
   print_fact("model", source.path().string());
-  print_fact("format", fmt::format("{}, {} files, {}", to_string(source.format()), source.files().size(),
+  print_fact("format", fmt::format("{}, {}, {}", to_string(source.format()), counted(source.files().size(), "file"),
                                    format_bytes(file_bytes(source))));
   if (facts.value) {
     print_fact("family", facts.value->family);
@@ -140,7 +140,7 @@ int print_summary(const ModelSource& source, const InspectArguments& arguments) 
     print_fact("chat template", "cannot be used: " + chat_template.problem);
   } else {
     print_fact("chat template", *chat_template.value
-                                    ? fmt::format("{} bytes, {}", (*chat_template.value)->source().size(),
+                                    ? fmt::format("{}, {}", counted((*chat_template.value)->source().size(), "byte"),
                                                   short_digest((*chat_template.value)->digest()))
                                     : "none");
   }
@@ -204,7 +204,7 @@ Json summary_json(const ModelSource& source, const InspectArguments& arguments) 
 }
 
 int inspect(const InspectArguments& arguments) {
-  const ModelSource source = ModelSource::open(arguments.plan.model);
+  const ModelSource source = runtime::open_model(arguments.plan.model, kernels::builtin_registry());
   if (arguments.manifest) {
     print_json(runtime::manifest_of(source, plan_options(arguments.plan)));
     return 0;

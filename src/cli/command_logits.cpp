@@ -7,6 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/probe_options.h"
+#include "cli/receipt_file.h"
 #include "cli/tensor_file.h"
 
 namespace candor::cli {
@@ -16,27 +17,33 @@ struct LogitsArguments {
   PlanArguments plan;
   LoadArguments load;
   ProbeArguments probe;
-  std::vector<std::uint32_t> tokens;
+  std::optional<std::string> tokens;
   std::string text;
   std::string out;
+  std::string receipt;
   bool json = false;
 };
 
 int write_logits_of(const LogitsArguments& arguments) {
-  if (arguments.out.empty() && arguments.probe.probes.empty())
+  if (arguments.out.empty() && arguments.probe.probes.empty() && arguments.receipt.empty())
     fail(ErrorCode::usage,
-         "nothing is asked for; give --out FILE for the logits, or --probe STEP for what a step wrote");
+         "nothing is asked for; give --out FILE for the logits, --receipt FILE for their digest, or --probe STEP for "
+         "what a step wrote");
+  std::vector<std::uint32_t> tokens;
+  if (arguments.tokens) tokens = token_ids(*arguments.tokens);
+  check_output_file("--out", arguments.out);
+  check_output_file("--receipt", arguments.receipt);
   EngineOptions options = engine_options(arguments.plan, arguments.load, !arguments.json);
   options.plan.rows = runtime::RowSelection::all;
   Engine engine(arguments.plan.model, options);
-  const std::vector<std::uint32_t> tokens =
-      arguments.tokens.empty() ? engine.encode_raw(arguments.text) : arguments.tokens;
+  if (!arguments.tokens) tokens = engine.encode_raw(arguments.text);
   ProbeSession probes(engine, arguments.probe, !arguments.json);
   const std::vector<float> logits = engine.logits(tokens);
   const runtime::CompiledModel& compiled = engine.model().compiled();
   if (!arguments.out.empty())
     write_tensors(arguments.out, {{"logits", {logits.size() / compiled.vocabulary, compiled.vocabulary}, logits}}, {});
   probes.save();
+  if (!arguments.receipt.empty()) write_receipt(arguments.receipt, receipt_of(engine, options, tokens, logits));
   if (arguments.json) {
     Json out{{"tokens", tokens}, {"shape", {tokens.size(), compiled.vocabulary}}, {"planDigest", compiled.plan_digest}};
     if (!arguments.out.empty()) out["file"] = arguments.out;
@@ -46,8 +53,9 @@ int write_logits_of(const LogitsArguments& arguments) {
   }
   for (const std::string& line : probes.lines()) print(line + "\n");
   if (!arguments.out.empty())
-    report(fmt::format("{}: logits [{}, {}], {} · plan {}", arguments.out, tokens.size(), compiled.vocabulary,
-                       format_bytes(logits.size() * sizeof(float)), short_digest(compiled.plan_digest)));
+    report(fmt::format("{}: logits [{}, {}], {} · plan {} (--rows all)", arguments.out, tokens.size(),
+                       compiled.vocabulary, format_bytes(logits.size() * sizeof(float)),
+                       short_digest(compiled.plan_digest)));
   return 0;
 }
 
@@ -59,14 +67,13 @@ void add_logits(CLI::App& program, Invocation& invocation) {
   auto arguments = std::make_shared<LogitsArguments>();
   add_plan_options(app, arguments->plan);
   CLI::Option_group& input = *app.add_option_group("Input");
-  input.add_option("--tokens", arguments->tokens, "Token ids, as 1,2,3; works without a tokenizer")
-      ->type_name("IDS")
-      ->delimiter(',');
+  add_token_ids(input, arguments->tokens, "Token ids, as 1,2,3; works without a tokenizer");
   input.add_option("--text", arguments->text, "A text as it is, with BOS where the tokenizer adds one")
       ->type_name("TEXT");
   input.require_option(1);
   app.add_option("--out", arguments->out, "The file; its tensor `logits` is [tokens, vocabulary] float32")
       ->type_name("FILE");
+  add_receipt(app, arguments->receipt);
   add_probe_options(app, arguments->probe);
   add_load_options(app, arguments->load);
   add_json(app, arguments->json);

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include "base/limits.h"
 #include "cli/plan_commands.h"
 
 namespace candor::cli {
@@ -12,8 +13,10 @@ void add_diff(CLI::App& plan, Invocation& invocation) {
   auto arguments = std::make_shared<PlanDiffArguments>();
   add_pair_options(app, arguments->pair);
   app.get_option("MODEL")->description(
-      "A model, or the JSON file of a manifest, an overlay, or an answer (run --json)");
-  app.get_option("OTHER")->description("What to compare with, of the same kind, or an overlay (default: MODEL)");
+      "A model, or the JSON file of a manifest, an overlay, a receipt, or an answer (run --json)");
+  app.get_option("OTHER")->description(
+      "What to compare with, of the same kind, or of a model an overlay or a receipt (default: MODEL)");
+  add_rows(app, arguments->pair.plan.rows);
   add_model(app, arguments->on, "The model that two overlays are laid over, to see what they touch", "--on")
       ->required(false)
       ->type_name("MODEL");
@@ -31,6 +34,7 @@ void add_plan(CLI::App& program, Invocation& invocation) {
     CLI::App& app = *plan.add_subcommand(name, help);
     auto arguments = std::make_shared<PlanCommandArguments>();
     add_plan_options(app, arguments->plan);
+    add_rows(app, arguments->plan.rows);
     options(app, *arguments);
     add_json(app, arguments->json);
     on_chosen(app, invocation, std::move(arguments), action);
@@ -40,7 +44,9 @@ void add_plan(CLI::App& program, Invocation& invocation) {
   };
   const auto add_filters = [&](CLI::App& app, PlanCommandArguments& arguments) {
     add_phase(app, arguments);
-    app.add_option("--layer", arguments.layer, "Only this layer, with its weights and shapes")->type_name("N");
+    in_range<std::int32_t>(app.add_option("--layer", arguments.layer, "Only this layer, with its weights and shapes"),
+                           0, limits::layers)
+        ->type_name("N");
   };
   add("show", "The steps: kernel, digest, dtypes, slots, layers", plan_show, add_filters);
   add("why", "Where a step's dtypes come from, and what lost", plan_why,

@@ -52,8 +52,8 @@ int pull_model(const PullArguments& arguments) {
   if (arguments.json) {
     print_json(to_json(options, result));
   } else {
-    report(fmt::format("{}: {} at {}, {} files, {}{}", options.folder.string(), options.reference.repository(),
-                       short_digest(result.commit), result.files.size(), format_bytes(result.bytes),
+    report(fmt::format("{}: {} at {}, {}, {}{}", options.folder.string(), options.reference.repository(),
+                       short_digest(result.commit), counted(result.files.size(), "file"), format_bytes(result.bytes),
                        result.was_there ? ", there already and unchanged" : ""));
   }
   return 0;

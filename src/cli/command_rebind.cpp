@@ -24,23 +24,44 @@ struct RebindArguments {
   bool json = false;
 };
 
-/// What a step runs before and after.
+/// What a step runs, or a kernel profile is for, before and after.
 struct KernelChange {
-  std::string step;
+  std::string place;  ///< a step's id, or "kernel profile 3"
   std::string before;
   std::string after;
 };
 
-/// "file#entry @digest" by step.
-std::map<std::string, std::string> kernels_of(const Json& inference) {
-  std::map<std::string, std::string> out;
-  const js::Value steps = js::at_path(&inference, {"execution", "steps"});
-  if (!js::is_array(steps)) return out;
-  for (const Json& step : *steps)
-    out[printable(js::to_string(js::get(&step, "id")))] =
-        fmt::format("{}#{} {}", printable(js::trimmed_text(js::get(&step, "kernel"))),
-                    printable(kernels::entry_name(js::get(&step, "entry"))),
-                    short_digest(js::to_string(js::at_path(&step, {"kernelRef", "digest"}))));
+/// A kernel as a pin names it.
+struct PinnedKernel {
+  std::string name;    ///< "file#entry", or a ref's id
+  std::string digest;  ///< as it stands in the ref
+  std::string ref;     ///< "id@version sha256:…"
+
+  /// With as much of the ref as tells it from `other`.
+  [[nodiscard]] std::string text_beside(const PinnedKernel& other) const {
+    return fmt::format("{} {}", name, short_digest(digest) == short_digest(other.digest) ? ref : short_digest(digest));
+  }
+};
+
+PinnedKernel pinned_kernel(std::string name, js::Value ref) {
+  const auto text = [&](std::string_view key) { return printable(js::to_string(js::get(ref, key))); };
+  return {printable(name), text("digest"), fmt::format("{}@{} {}", text("id"), text("version"), text("digest"))};
+}
+
+/// By place.
+std::map<std::string, PinnedKernel> kernels_of(const Json& inference) {
+  std::map<std::string, PinnedKernel> out;
+  if (const js::Value steps = js::at_path(&inference, {"execution", "steps"}); js::is_array(steps))
+    for (const Json& step : *steps)
+      out[printable(js::to_string(js::get(&step, "id")))] =
+          pinned_kernel(fmt::format("{}#{}", js::trimmed_text(js::get(&step, "kernel")),
+                                    kernels::entry_name(js::get(&step, "entry"))),
+                        js::get(&step, "kernelRef"));
+  const js::Value profiles = js::at_path(&inference, {"sessionDefaults", "compute", "kernelProfiles"});
+  for (std::size_t i = 0; js::is_array(profiles) && i < profiles->size(); ++i) {
+    const js::Value ref = js::get(&(*profiles)[i], "kernelRef");
+    out[fmt::format("kernel profile {}", i)] = pinned_kernel(js::to_string(js::get(ref, "id")), ref);
+  }
   return out;
 }
 
@@ -48,13 +69,16 @@ std::vector<KernelChange> changes_between(const Json& before, const Json& after)
   const auto old_kernels = kernels_of(before);
   const auto new_kernels = kernels_of(after);
   std::vector<KernelChange> changes;
-  for (const auto& [step, kernel] : old_kernels) {
-    const auto found = new_kernels.find(step);
-    if (found == new_kernels.end()) changes.push_back({step, kernel, ""});
-    if (found != new_kernels.end() && found->second != kernel) changes.push_back({step, kernel, found->second});
+  for (const auto& [place, kernel] : old_kernels) {
+    const auto found = new_kernels.find(place);
+    if (found == new_kernels.end()) {
+      changes.push_back({place, kernel.text_beside({}), ""});
+    } else if (found->second.name != kernel.name || found->second.ref != kernel.ref) {
+      changes.push_back({place, kernel.text_beside(found->second), found->second.text_beside(kernel)});
+    }
   }
-  for (const auto& [step, kernel] : new_kernels)
-    if (!old_kernels.contains(step)) changes.push_back({step, "", kernel});
+  for (const auto& [place, kernel] : new_kernels)
+    if (!old_kernels.contains(place)) changes.push_back({place, "", kernel.text_beside({})});
   return changes;
 }
 
@@ -88,27 +112,28 @@ std::optional<GoldenComparison> compare(const RebindArguments& arguments, Json& 
 
 std::string describe(const std::optional<GoldenComparison>& golden) {
   if (!golden) return "The manifest has no golden logits to compare with.";
-  if (golden->same_bits) return fmt::format("Golden logits: the same bits at {} positions.", golden->positions);
-  return fmt::format(
-      "Golden logits: differ by at most {} of the largest; another token is the likeliest at {} of {} positions.",
-      short_number(golden->largest_difference), golden->other_tokens, golden->positions);
+  if (golden->same_bits)
+    return fmt::format("Golden logits: the same bits at {}.", counted(golden->positions, "position"));
+  return fmt::format("Golden logits: differ by at most {} of the largest; another token is the likeliest at {} of {}.",
+                     short_number(golden->largest_difference), golden->other_tokens,
+                     counted(golden->positions, "position"));
 }
 
 Json to_json(const std::vector<KernelChange>& changes) {
   Json list = Json::array();
   for (const KernelChange& change : changes)
-    list.push_back({{"step", change.step}, {"before", change.before}, {"after", change.after}});
+    list.push_back({{"step", change.place}, {"before", change.before}, {"after", change.after}});
   return list;
 }
 
 void print_changes(const std::vector<KernelChange>& changes) {
   Table table({"step", "pinned", "now"});
-  for (const KernelChange& change : changes) table.add({change.step, change.before, change.after});
+  for (const KernelChange& change : changes) table.add({change.place, change.before, change.after});
   table.print();
 }
 
 int rebind(const RebindArguments& arguments) {
-  const ModelSource source = ModelSource::open(arguments.model);
+  const ModelSource source = runtime::open_model(arguments.model, kernels::builtin_registry());
   if (source.format() != SourceFormat::artifact)
     fail(ErrorCode::usage, "{}: only artifacts pin kernels; the manifest of a {} model is made anew at each run",
          arguments.model, to_string(source.format()));
@@ -156,9 +181,9 @@ void add_rebind(CLI::App& program, Invocation& invocation) {
   app.add_option("--kernel-path", arguments->kernel_path, "Choose the kernels anew by these rules")
       ->type_name("ID|FILE");
   app.add_flag("--check", arguments->check, "Change nothing; status 7 if a pin is stale");
-  app.add_option("--tolerance", arguments->tolerance,
-                 "How far golden logits may move, as a share of the largest, before nothing is pinned")
-      ->check(CLI::Range(0.0, 1.0))
+  in_range(app.add_option("--tolerance", arguments->tolerance,
+                          "How far golden logits may move, as a share of the largest, before nothing is pinned"),
+           0.0, 1.0)
       ->capture_default_str();
   add_json(app, arguments->json);
   on_chosen(app, invocation, std::move(arguments), rebind);

@@ -1,6 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cmath>
+#include <limits>
 #include <optional>
 #include <random>
 
@@ -14,6 +14,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/probe_options.h"
+#include "cli/receipt_file.h"
 #include "cli/run_report.h"
 #include "kernels/cpu/probe.h"
 
@@ -33,12 +34,14 @@ struct RunArguments {
   std::vector<std::string> stop;
   SamplerParameters sampler;
   std::string seed = "0";
+  std::string receipt;
   bool quiet = false;
   bool json = false;
 };
 
 /// Seeds stay exact in JSON, whose numbers are doubles.
 constexpr std::uint64_t kLargestSeed = (1ull << 53) - 1;
+constexpr std::uint32_t kLargestCount = std::numeric_limits<std::uint32_t>::max();
 
 std::uint64_t parse_seed(const std::string& text) {
   if (text == "random") return std::random_device{}();
@@ -60,9 +63,10 @@ void add_prompt_options(CLI::App& app, RunArguments& arguments) {
   app.add_flag("--raw", arguments.raw, "Take the text as it is, without the chat template; an empty one starts at BOS");
   app.add_option("--system", arguments.system, "The system's turn")->type_name("TEXT");
   app.add_option("--tools", arguments.tools, "A JSON array of tools for the chat template")->type_name("FILE");
-  app.add_option("-n,--max-tokens", arguments.max_tokens, "Longest answer (default: until a stop or a full context)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, static_cast<unsigned>(limits::context)));
+  in_range(app.add_option("-n,--max-tokens", arguments.max_tokens,
+                          "Longest answer (default: until a stop or a full context)"),
+           1u, static_cast<std::uint32_t>(limits::context))
+      ->type_name("N");
   add_repeated(app, "--stop", arguments.stop, "A text that ends the answer and is not part of it; repeatable")
       ->type_name("TEXT");
   app.add_flag("--ignore-eos", arguments.ignore_eos, "Go on after a stop token");
@@ -73,25 +77,19 @@ void add_sampler_options(CLI::App& app, RunArguments& arguments) {
   const auto add = [&app](const char* name, auto& value, const char* type, const char* help) {
     return app.add_option(name, value, help)->type_name(type)->capture_default_str()->group("Sampling");
   };
-  add("--temperature", sampler.temperature, "T", "0 takes the likeliest token")->check(CLI::Range(0.0, 100.0));
-  add("--top-k", sampler.top_k, "K", "Keep the K likeliest tokens; 0: all");
-  add("--top-p", sampler.top_p, "P", "Keep the likeliest until their sum reaches P; 1: all")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--min-p", sampler.min_p, "P", "Keep those at least P times as likely as the likeliest; 0: all")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--repetition-penalty", sampler.repetition_penalty, "F", "Divide the logits of recent tokens; 1: not")
-      ->check(CLI::Range(0.01, 100.0));
-  add("--repetition-window", sampler.repetition_window, "N", "How many tokens are recent");
+  in_range(add("--temperature", sampler.temperature, "T", "0 takes the likeliest token"), 0.0f, 100.0f);
+  in_range(add("--top-k", sampler.top_k, "K", "Keep the K likeliest tokens; 0: all"), 0u, kLargestCount);
+  in_range(add("--top-p", sampler.top_p, "P", "Keep the likeliest until their sum reaches P; 1: all"), 0.0f, 1.0f);
+  in_range(add("--min-p", sampler.min_p, "P", "Keep those at least P times as likely as the likeliest; 0: all"), 0.0f,
+           1.0f);
+  in_range(add("--repetition-penalty", sampler.repetition_penalty, "F", "Divide the logits of recent tokens; 1: not"),
+           0.01f, 100.0f);
+  in_range(add("--repetition-window", sampler.repetition_window, "N", "How many tokens are recent"), 0u, kLargestCount);
   add("--seed", arguments.seed, "N|random", "The same seed gives the same answer");
 }
 
 /// What was asked for and could have no effect is an error.
 void check(const CLI::App& app, const RunArguments& arguments) {
-  // A range check lets NaN through.
-  const SamplerParameters& sampler = arguments.sampler;
-  if (std::isnan(sampler.temperature) || std::isnan(sampler.top_p) || std::isnan(sampler.min_p) ||
-      std::isnan(sampler.repetition_penalty))
-    fail(ErrorCode::usage, "--temperature, --top-p, --min-p and --repetition-penalty must be numbers");
   if (arguments.sampler.temperature > 0) return;
   for (const char* name : {"--top-k", "--top-p", "--min-p"})
     if (app.count(name) > 0) fail(ErrorCode::usage, "{} does nothing at temperature 0; give --temperature too", name);
@@ -115,13 +113,14 @@ double memory_bandwidth(const RunArguments& arguments) {
 }
 
 int answer(Engine& engine, Conversation& conversation, TextRequest request, const std::string& prompt,
-           const RunArguments& arguments) {
+           const EngineOptions& options, const RunArguments& arguments) {
   request.prompt = conversation.ask(prompt);
   std::function<void(std::string_view)> on_text;
   if (!arguments.json) on_text = print_model_text;
   ProbeSession probes(engine, arguments.probe, !arguments.json);
   const TextResult result = engine.generate(request, on_text);
   probes.save();
+  if (!arguments.receipt.empty()) write_receipt(arguments.receipt, receipt_of(engine, options, request, result));
   const RunReport report_of_run{result, engine, request.sampler, memory_bandwidth(arguments)};
   if (arguments.json) {
     Json out = report_of_run.to_json(conversation.prompt_text());
@@ -151,13 +150,17 @@ int run(const RunArguments& arguments) {
   if (!prompt && arguments.json) fail(ErrorCode::usage, "--json answers one prompt; give it, or pipe it in");
   if (!prompt && !arguments.probe.probes.empty())
     fail(ErrorCode::usage, "--probe looks at one prompt; give it, or pipe it in");
+  if (!prompt && !arguments.receipt.empty())
+    fail(ErrorCode::usage, "--receipt is of one prompt; give it, or pipe it in");
+  check_output_file("--receipt", arguments.receipt);
 
-  Engine engine(arguments.plan.model,
-                engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json));
+  const EngineOptions engine_setup =
+      engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json);
+  Engine engine(arguments.plan.model, engine_setup);
   (void)engine.tokenizer();  // a model that takes no text says so before anything else is asked
   Conversation conversation(engine, std::move(options));
   if (!prompt) return chat(engine, conversation, std::move(request), {memory_bandwidth(arguments), arguments.quiet});
-  return answer(engine, conversation, std::move(request), *prompt, arguments);
+  return answer(engine, conversation, std::move(request), *prompt, engine_setup, arguments);
 }
 
 }  // namespace
@@ -170,6 +173,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
   add_sampler_options(app, *arguments);
   add_probe_options(app, arguments->probe);
   add_load_options(app, arguments->load);
+  add_receipt(app, arguments->receipt);
   app.add_flag("--quiet", arguments->quiet, "Only the answer and errors");
   add_json(app, arguments->json);
   on_chosen(app, invocation, [&app, arguments] {

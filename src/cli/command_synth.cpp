@@ -80,7 +80,9 @@ void add_synth(CLI::App& program, Invocation& invocation) {
   app.add_option("SHAPE", arguments->shape, "A shape by name");
   app.add_option("OUTPUT", arguments->output, "A .gguf file, or a folder for an artifact; must not exist");
   add_quant(app, arguments->quant);
-  app.add_option("--seed", arguments->seed, "The same seed gives the same bytes")
+  constexpr std::uint64_t kLargestSeed = (1ull << 53) - 1;  // exact in JSON
+  in_range<std::uint64_t>(app.add_option("--seed", arguments->seed, "The same seed gives the same bytes"), 0,
+                          kLargestSeed)
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--list", arguments->list, "List the shapes");

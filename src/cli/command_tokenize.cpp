@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "engine/tokenizer_file.h"
@@ -74,7 +75,7 @@ int encode(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const
     table.add({std::to_string(id), printable(tokenizer.token(id)),
                tokenizer.is_special(id) ? "special" : "\"" + printable(tokenizer.token_bytes(id)) + "\""});
   table.print();
-  report(fmt::format("{} tokens, {} bytes", ids.size(), text.size()));
+  report(fmt::format("{}, {}", counted(ids.size(), "token"), counted(text.size(), "byte")));
   return 0;
 }
 

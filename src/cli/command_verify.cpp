@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/js_value.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "cli/command.h"
@@ -10,6 +11,7 @@
 #include "cli/table.h"
 #include "engine/golden.h"
 #include "formats/artifact_verify.h"
+#include "plan/pins.h"
 
 namespace candor::cli {
 namespace {
@@ -47,17 +49,23 @@ Json golden_json(const std::optional<GoldenComparison>& golden) {
 }
 
 int verify(const VerifyArguments& arguments) {
-  const ModelSource source = ModelSource::open(arguments.model);
+  const ModelSource source = runtime::open_model(arguments.model, kernels::builtin_registry());
   if (source.format() != SourceFormat::artifact)
     fail(ErrorCode::usage, "{}: a {} model has no digests to verify; candor convert makes an artifact, which has",
          arguments.model, to_string(source.format()));
   ThreadPool pool;
-  const std::uint64_t bytes = verification_bytes(source);
-  std::optional<Progress> progress(std::in_place, "verifying", bytes, true);
+  const std::uint64_t bytes = artifact_bytes(source);
+  std::optional<Progress> progress(std::in_place, "verifying", verification_bytes(source), true);
   const std::vector<Damage> damage = verify_artifact(source, pool, &*progress);
   progress.reset();
   std::optional<GoldenComparison> golden;
-  if (damage.empty()) golden = check_golden(source, arguments);
+  if (damage.empty()) {
+    // What is not sealed is the original's, whose kernels are others.
+    if (const js::Value inference = js::get(&source.manifest(), "inference");
+        inference != nullptr && source.manifest().contains("manifestDigest"))
+      plan::check_pins(*inference, kernels::builtin_registry());
+    golden = check_golden(source, arguments);
+  }
   const bool computes_the_same = !golden || golden->same_bits;
   if (arguments.json) {
     Json ranges = Json::array();
@@ -70,9 +78,9 @@ int verify(const VerifyArguments& arguments) {
                         {"found", range.found}});
     print_json({{"bytes", bytes}, {"damage", std::move(ranges)}, {"golden", golden_json(golden)}});
   } else if (damage.empty()) {
-    print(fmt::format("{}: every byte is as it was written ({} hashed).\n", arguments.model, format_bytes(bytes)));
+    print(fmt::format("{}: every byte is as it was written ({}).\n", arguments.model, format_bytes(bytes)));
     if (golden && computes_the_same)
-      print(fmt::format("The golden logits of {} positions are computed to the bit.\n", golden->positions));
+      print(fmt::format("The golden logits of {} are computed to the bit.\n", counted(golden->positions, "position")));
     if (!computes_the_same)
       print(fmt::format("The golden logits differ by {} of the largest; candor rebind says more.\n",
                         short_number(golden->largest_difference)));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/output.h"
 
 namespace candor::cli {
@@ -16,10 +17,21 @@ void note_doubled_bos(const Tokenizer& tokenizer, const std::vector<std::uint32_
          printable(tokenizer.token(*bos)));
 }
 
+/// A tokenizer or template would say so too, but of itself.
+void check_utf8(std::string_view what, std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_sequence_length(text.substr(at));
+    if (length == 0)
+      fail(ErrorCode::text, "{} is not UTF-8 at byte {} (0x{:02x})", what, at, static_cast<unsigned char>(text[at]));
+    at += length;
+  }
+}
+
 }  // namespace
 
 Conversation::Conversation(const Engine& engine, ConversationOptions options)
     : engine_(engine), options_(std::move(options)) {
+  check_utf8("--system", options_.system);
   has_turns_ = engine.chat_template() != nullptr && !options_.raw;
   if (!has_turns_ && (!options_.system.empty() || !options_.tools.is_null()))
     fail(ErrorCode::usage, "--system and --tools are for chat templates, and {}",
@@ -30,6 +42,7 @@ Conversation::Conversation(const Engine& engine, ConversationOptions options)
 }
 
 std::vector<std::uint32_t> Conversation::ask(const std::string& text) {
+  check_utf8("the prompt", text);
   std::vector<std::uint32_t> ids;
   if (has_turns_) {
     if (text.empty()) fail(ErrorCode::usage, "the prompt is empty; give a text, or --raw to start from BOS");

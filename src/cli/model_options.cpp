@@ -38,6 +38,7 @@ Json read_json_file(const std::string& path) {
 
 CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& help, const std::string& name) {
   return app.add_option(name, model, help)->required()->transform([](const std::string& argument) {
+    if (argument.empty()) throw CLI::ValidationError("is empty; give a path, or a name that candor list shows");
     return resolve_model(argument).string();
   });
 }
@@ -50,20 +51,15 @@ void add_plan_options(CLI::App& app, PlanArguments& arguments) {
                  "not for artifacts, which pin theirs")
       ->type_name("ID|FILE")
       ->group("Plan");
+  add_pooling(app, arguments.pooling);
+}
+
+void add_pooling(CLI::App& app, std::string& pooling) {
   app.add_option(
-         "--registry", arguments.registry,
-         "A folder with registry.json, kernel-ref-digests.json and kernel-paths in place of the built-in registry")
-      ->type_name("DIR")
-      ->group("Plan");
-  add_repeated(app, "--session", arguments.session,
-               "A session setting, such as kvcache.kvDtype=f16; the value is JSON, or else a text; repeatable")
-      ->type_name("KEY=VALUE")
-      ->group("Plan");
-  app.add_option("--patch", arguments.patch, "An executionPatch {set, remove, add} for the plan's steps")
-      ->type_name("FILE")
-      ->group("Plan");
-  app.add_option("--overlay", arguments.overlay, "{session, executionPatch}; --session and --patch come over it")
-      ->type_name("FILE")
+         "--pooling", pooling,
+         "How the rows of a text become one vector, where no file of the model says it: mean, first or last, and "
+         "\",normalize\" after it for length 1")
+      ->type_name("HOW")
       ->group("Plan");
 }
 
@@ -78,10 +74,47 @@ void add_pair_options(CLI::App& app, PairArguments& arguments) {
 }
 
 void add_threads(CLI::App& app, unsigned& threads) {
-  app.add_option("--threads", threads, "Worker threads (default: one for each processor)")
+  in_range(app.add_option("--threads", threads, "Worker threads (default: one for each processor)"), 1u, 1024u)
       ->type_name("N")
-      ->check(CLI::Range(1u, 1024u))
       ->group("Execution");
+}
+
+void add_context(CLI::App& app, std::uint32_t& context, const std::string& otherwise) {
+  in_range(app.add_option("--context", context, fmt::format("Positions of a sequence (default: {})", otherwise)), 1u,
+           static_cast<std::uint32_t>(limits::context))
+      ->type_name("N")
+      ->group("Execution");
+}
+
+void add_isa(CLI::App& app, std::string& isa) {
+  app.add_option("--isa", isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
+      ->type_name("NAME")
+      ->group("Execution");
+}
+
+void add_verify(CLI::App& app, std::string& verify) {
+  app.add_option("--verify", verify,
+                 "Hash an artifact's weights first: full, sampled (a sixteenth, at random) or header (none)")
+      ->check(CLI::IsMember(std::vector<std::string>{"header", "sampled", "full"}))
+      ->type_name("HOW")
+      ->capture_default_str()
+      ->group("Execution");
+}
+
+void add_prefill_chunk(CLI::App& app, std::uint32_t& rows) {
+  in_range(app.add_option("--prefill-chunk", rows, "Prompt tokens computed at once; changes no result"), 1u, 65536u)
+      ->type_name("ROWS")
+      ->capture_default_str()
+      ->group("Execution");
+}
+
+void add_rows(CLI::App& app, std::string& rows) {
+  app.add_option("--rows", rows,
+                 "Which rows reach the logits: last, as run computes; all, as logits, eval and compare do")
+      ->check(CLI::IsMember(std::vector<std::string>{"last", "all"}))
+      ->type_name("ROWS")
+      ->capture_default_str()
+      ->group("Plan");
 }
 
 void add_quant(CLI::App& app, std::string& quant) {
@@ -93,26 +126,11 @@ void add_quant(CLI::App& app, std::string& quant) {
 }
 
 void add_load_options(CLI::App& app, LoadArguments& arguments) {
-  app.add_option("--context", arguments.context,
-                 "Positions of a sequence (default: the plan's or the model's, at most 4096)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, static_cast<unsigned>(limits::context)))
-      ->group("Execution");
+  add_context(app, arguments.context, "the plan's or the model's, at most 4096");
   add_threads(app, arguments.threads);
-  app.add_option("--isa", arguments.isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
-      ->type_name("NAME")
-      ->group("Execution");
-  app.add_option("--verify", arguments.verify,
-                 "Hash an artifact's weights first: full, sampled (a sixteenth, at random) or header (none)")
-      ->check(CLI::IsMember(std::vector<std::string>{"header", "sampled", "full"}))
-      ->type_name("HOW")
-      ->capture_default_str()
-      ->group("Execution");
-  app.add_option("--prefill-chunk", arguments.prefill_chunk, "Prompt tokens computed at once; changes no result")
-      ->type_name("ROWS")
-      ->check(CLI::Range(1u, 65536u))
-      ->capture_default_str()
-      ->group("Execution");
+  add_isa(app, arguments.isa);
+  add_verify(app, arguments.verify);
+  add_prefill_chunk(app, arguments.prefill_chunk);
 }
 
 runtime::PlanOptions model_options(const PairArguments& arguments) {
@@ -124,7 +142,9 @@ runtime::PlanOptions model_options(const PairArguments& arguments) {
 runtime::PlanOptions plan_options(const PlanArguments& arguments) {
   runtime::PlanOptions options;
   options.kernel_path = arguments.kernel_path;
+  options.pooling = arguments.pooling;
   options.registry = arguments.registry;
+  options.rows = arguments.rows == "all" ? runtime::RowSelection::all : runtime::RowSelection::last;
   if (!arguments.overlay.empty()) read_overlay(arguments.overlay, options);
   for (const std::string& setting : arguments.session) plan::apply_setting(options.session, setting);
   if (!arguments.patch.empty())

@@ -21,6 +21,8 @@ struct PlanArguments {
   std::vector<std::string> session;  ///< "key=value"
   std::string patch;                 ///< file of an executionPatch
   std::string overlay;               ///< file of {session, executionPatch}
+  std::string pooling;               ///< where no file says it
+  std::string rows = "last";         ///< or "all"
 };
 
 /// Two plans: MODEL's as it is or with an overlay of its own, and OTHER's, or MODEL's again, with the PlanArguments'.
@@ -45,12 +47,22 @@ CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& hel
 
 /// The positional MODEL and what shapes its plan.
 void add_plan_options(CLI::App& app, PlanArguments& arguments);
+/// --pooling, for what makes a manifest.
+void add_pooling(CLI::App& app, std::string& pooling);
 /// MODEL, OTHER and what shapes their plans.
 void add_pair_options(CLI::App& app, PairArguments& arguments);
 void add_load_options(CLI::App& app, LoadArguments& arguments);
 
 /// --threads alone, for what computes but runs no plan.
 void add_threads(CLI::App& app, unsigned& threads);
+/// Single ones of the load options.
+void add_isa(CLI::App& app, std::string& isa);
+void add_verify(CLI::App& app, std::string& verify);
+void add_prefill_chunk(CLI::App& app, std::uint32_t& rows);
+/// --rows, of subcommands that look at a plan; those that run one know which rows they need.
+void add_rows(CLI::App& app, std::string& rows);
+/// --context alone; `otherwise` says what it is without the option.
+void add_context(CLI::App& app, std::uint32_t& context, const std::string& otherwise);
 /// --quant, a name that parse_quant_mix() knows.
 void add_quant(CLI::App& app, std::string& quant);
 

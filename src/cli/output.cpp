@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "base/progress.h"
 
@@ -94,6 +95,22 @@ std::string short_digest(std::string_view digest) {
   constexpr std::size_t kDigits = 12;
   if (digest.starts_with(kPrefix)) digest.remove_prefix(kPrefix.size());
   return std::string(digest.substr(0, kDigits));
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void check_output_file(std::string_view option, const std::string& path) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  const auto status = std::filesystem::symlink_status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail(ErrorCode::io, "{} {}: is not a regular file, and would be replaced by one; give another name", option, path);
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    fail(ErrorCode::io, "{} {}: nothing can be written in {}: {}", option, path, folder, std::strerror(errno));
 }
 
 std::string short_number(double value) {

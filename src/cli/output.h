@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,9 @@ namespace candor::cli {
 
 /// Standard output was closed by its reader. No Error, because nobody is left to read a message.
 struct OutputClosed {};
+
+/// Exit status of compare and replay where what they computed differs.
+inline constexpr int kDiffersStatus = 11;
 
 /// Exit status after OutputClosed: what a shell shows for a process ended by SIGPIPE.
 inline constexpr int kOutputClosedStatus = 141;
@@ -51,6 +55,13 @@ int report_error(ErrorCode code, std::string_view message, bool json);
 
 /// The first digits of "sha256:…" or of bare digits: enough for a person to compare.
 [[nodiscard]] std::string short_digest(std::string_view digest);
+
+/// "1 token", "2 tokens".
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+
+/// Throws Error(io), naming the option, if a file of this name could not be written: to say so before the work that
+/// gives its content, not after. An empty path is no file.
+void check_output_file(std::string_view option, const std::string& path);
 
 /// A number with three significant digits where that is short: "0.123", "12.3", "456", "12345".
 [[nodiscard]] std::string short_number(double value);

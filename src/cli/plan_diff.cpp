@@ -5,6 +5,7 @@
 #include "base/js_value.h"
 #include "cli/output.h"
 #include "cli/plan_commands.h"
+#include "cli/receipt_file.h"
 #include "cli/table.h"
 #include "plan/diff.h"
 #include "runtime/model_diff.h"
@@ -12,7 +13,7 @@
 namespace candor::cli {
 namespace {
 
-enum class Kind { model, manifest, overlay, answer };
+enum class Kind { model, manifest, overlay, receipt, answer };
 
 /// What one of the two arguments names.
 struct Document {
@@ -29,6 +30,8 @@ std::string_view to_string(Kind kind) {
       return "a manifest";
     case Kind::overlay:
       return "an overlay";
+    case Kind::receipt:
+      return "a receipt";
     case Kind::answer:
       return "an answer";
   }
@@ -48,11 +51,12 @@ Document open_document(const std::string& path) {
   Json json = read_json_file(path);
   if (js::is_plain_object(js::get(&json, "inference"))) return {Kind::manifest, path, std::move(json)};
   if (js::is_plain_object(&json) && is_overlay(json)) return {Kind::overlay, path, std::move(json)};
+  if (runtime::is_receipt(json)) return {Kind::receipt, path, std::move(json)};
   if (js::is_string(js::get(&json, "planDigest"))) return {Kind::answer, path, std::move(json)};
   fail(
       ErrorCode::usage,
-      "{}: it is neither a manifest (inference), nor an overlay (session, executionPatch), nor an answer of candor run "
-      "--json (planDigest)",
+      "{}: it is neither a manifest (inference), nor an overlay (session, executionPatch), nor a receipt (schema), nor "
+      "an answer of candor run --json (planDigest)",
       path);
 }
 
@@ -85,6 +89,24 @@ runtime::PlanOptions overlaid(const Json& overlay) {
   return options;
 }
 
+/// A receipt without its seal, which differs where anything does.
+Json receipt_json(const Document& document) {
+  Json json = read_receipt(document.path).to_json();
+  json.erase("receiptDigest");
+  return json;
+}
+
+/// The model as it is now, under the plan options that the receipt states, beside what the receipt says of it.
+Difference diff_with_receipt(const Document& model, const Document& receipt_file, bool receipt_first) {
+  const runtime::Receipt receipt = read_receipt(receipt_file.path);
+  const runtime::CompiledModel compiled = runtime::compile_model(model.path, receipt.plan);
+  const auto tokenizer = load_tokenizer(compiled.source);
+  ThreadPool pool;
+  const runtime::ModelFacts facts = model_facts(compiled, tokenizer.get(), pool);
+  return receipt_first ? Difference{receipt_file.path, model.path, runtime::diff_facts(receipt.model, facts)}
+                       : Difference{model.path, receipt_file.path, runtime::diff_facts(facts, receipt.model)};
+}
+
 Json without_times(Json answer) {
   answer.erase("stats");
   return answer;
@@ -93,6 +115,7 @@ Json without_times(Json answer) {
 Difference diff_files(const Document& a, const Document& b, const std::string& on) {
   Difference out{a.path, b.path, {}};
   if (a.kind == Kind::manifest) out.changes = plan::diff_manifests(a.json, b.json);
+  if (a.kind == Kind::receipt) out.changes = plan::diff_json("receipt", receipt_json(a), receipt_json(b));
   if (a.kind == Kind::answer) out.changes = plan::diff_json("answer", without_times(a.json), without_times(b.json));
   if (a.kind != Kind::overlay) return out;
   out.changes = plan::diff_json("overlay", a.json, b.json);
@@ -104,8 +127,8 @@ Difference diff_files(const Document& a, const Document& b, const std::string& o
 
 bool shapes_a_plan(const PairArguments& pair) {
   const PlanArguments& plan = pair.plan;
-  return !plan.kernel_path.empty() || !plan.registry.empty() || !plan.session.empty() || !plan.patch.empty() ||
-         !plan.overlay.empty() || !pair.model_overlay.empty();
+  return plan.rows != "last" || !plan.kernel_path.empty() || !plan.registry.empty() || !plan.session.empty() ||
+         !plan.patch.empty() || !plan.overlay.empty() || !pair.model_overlay.empty();
 }
 
 Difference diff_arguments(const PlanDiffArguments& arguments) {
@@ -118,15 +141,17 @@ Difference diff_arguments(const PlanDiffArguments& arguments) {
   if (a.kind == Kind::model && b.kind == Kind::model)
     return diff_bound(Bound(a.path, model_options(pair)), Bound(b.path, plan_options(pair.plan)));
   if (shapes_a_plan(pair))
-    fail(ErrorCode::usage,
-         "{} is {}; --session, --patch, --overlay, --model-overlay, --kernel-path and --registry are "
-         "for models",
-         a.kind == Kind::model ? b.path : a.path, to_string(a.kind == Kind::model ? b.kind : a.kind));
+    fail(
+        ErrorCode::usage,
+        "{} is {}; --session, --patch, --overlay, --model-overlay, --rows, --kernel-path and --registry are for models",
+        a.kind == Kind::model ? b.path : a.path, to_string(a.kind == Kind::model ? b.kind : a.kind));
   if (a.kind == Kind::model && b.kind == Kind::overlay)
     return diff_bound(Bound(a.path, {}), Bound(a.path, overlaid(b.json)));
+  if (a.kind == Kind::model && b.kind == Kind::receipt) return diff_with_receipt(a, b, false);
+  if (a.kind == Kind::receipt && b.kind == Kind::model) return diff_with_receipt(b, a, true);
   if (a.kind != b.kind)
-    fail(ErrorCode::usage, "{} is {} and {} is {}; compare two of a kind, or a model with an overlay", a.path,
-         to_string(a.kind), b.path, to_string(b.kind));
+    fail(ErrorCode::usage, "{} is {} and {} is {}; compare two of a kind, or a model with an overlay or a receipt",
+         a.path, to_string(a.kind), b.path, to_string(b.kind));
   return diff_files(a, b, arguments.on);
 }
 

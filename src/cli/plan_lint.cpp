@@ -23,7 +23,8 @@ void print_findings(const std::vector<plan::Finding>& findings) {
 
 int lint_model(const PlanCommandArguments& arguments) {
   const runtime::PlanOptions options = plan_options(arguments.plan);
-  const Json manifest = runtime::manifest_of(ModelSource::open(arguments.plan.model), options);
+  const Json manifest =
+      runtime::manifest_of(runtime::open_model(arguments.plan.model, *runtime::registry_of(options)), options);
   const Json overlay{{"session", options.session}, {"executionPatch", options.execution_patch}};
   std::optional<runtime::CompiledModel> model;
   std::string refusal;
@@ -33,8 +34,8 @@ int lint_model(const PlanCommandArguments& arguments) {
     refusal = error.what();
   }
   const std::vector<plan::Finding> findings =
-      plan::lint({manifest["inference"], overlay, model ? model->layers : 0, *runtime::registry_of(options),
-                  model ? &model->flow : nullptr});
+      plan::lint({manifest["inference"], model ? model->overlay : overlay, model ? model->layers : 0,
+                  *runtime::registry_of(options), model ? &model->flow : nullptr});
   if (arguments.json) {
     Json list = Json::array();
     for (const plan::Finding& finding : findings) list.push_back(finding.to_json());

@@ -40,11 +40,11 @@ void print_memory(const Program& program) {
   table.add({"weights, packed", format_bytes(program.packed_bytes()), "in the layouts that kernels read"});
   table.add({"weights, mapped", format_bytes(program.mapped_bytes()), "read in the model's files"});
   table.add({"KV cache", format_bytes(program.kv_bytes()),
-             fmt::format("{}: {} layers, {} pages of {} positions{}", to_string(limits.layout), program.kv.size(),
-                         limits.pages, limits.page_positions,
+             fmt::format("{}: {}, {} of {}{}", to_string(limits.layout), counted(program.kv.size(), "layer"),
+                         counted(limits.pages, "page"), counted(limits.page_positions, "position"),
                          limits.window == 0 ? "" : fmt::format(", the last {} kept", limits.window))});
   table.add({"buffers", format_bytes(program.arena_bytes),
-             fmt::format("{} rows, {} sequences", limits.rows, limits.sequences)});
+             fmt::format("{}, {}", counted(limits.rows, "row"), counted(limits.sequences, "sequence"))});
   table.add({"scratch", format_bytes(program.scratch_bytes), ""});
   table.print();
   const DecodeLoop& loop = program.decode_loop;
@@ -55,7 +55,7 @@ void print_memory(const Program& program) {
 
 void print_phase(const Program& program, Phase which, const std::optional<std::int32_t>& layer) {
   const ProgramPhase& phase = program.phase(which);
-  print(fmt::format("\n{}: {} instructions\n", bold(to_string(which)), phase.instructions.size()));
+  print(fmt::format("\n{}: {}\n", bold(to_string(which)), counted(phase.instructions.size(), "instruction")));
   Table table({">#", "step", ">layer", "kernel", "reads", "writes", "weights"});
   for (std::size_t i = 0; i < phase.instructions.size(); ++i) {
     const Instruction& instruction = phase.instructions[i];

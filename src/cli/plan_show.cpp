@@ -136,8 +136,9 @@ std::string weights_of(const plan::StepInstance& instance, const CompiledModel& 
 }
 
 void print_heading(const CompiledModel& model) {
-  print(fmt::format("{}  {} layers, vocabulary {}, kernel path {}\n", bold(model.manifest.value("modelId", "model")),
-                    model.layers, model.vocabulary, model.manifest.value("kernelPath", "of the manifest")));
+  print(fmt::format("{}  {}, vocabulary {}, kernel path {}\n", bold(model.manifest.value("modelId", "model")),
+                    counted(model.layers, "layer"), model.vocabulary,
+                    model.manifest.value("kernelPath", "of the manifest")));
   print(fmt::format("plan {}  manifest {}\n\n", model.plan_digest, short_digest(model.manifest_digest)));
 }
 
@@ -169,8 +170,8 @@ void print_table(const std::vector<Row>& rows, const CompiledModel& model, std::
 void print_kv(const CompiledModel& model) {
   if (model.flow.kv.empty()) return;
   const plan::KvState& first = model.flow.kv.front();
-  print(fmt::format("\nKV cache: {} layers, {} heads of {}, {}\n", model.flow.kv.size(), first.kv_heads, first.head_dim,
-                    to_string(first.encoding)));
+  print(fmt::format("\nKV cache: {}, {} of {}, {}\n", counted(model.flow.kv.size(), "layer"),
+                    counted(first.kv_heads, "head"), first.head_dim, to_string(first.encoding)));
 }
 
 Json step_json(const Row& row, const CompiledModel& model, std::optional<std::int32_t> layer) {

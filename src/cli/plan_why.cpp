@@ -23,6 +23,25 @@ std::pair<std::string, std::string> split_field(std::string text) {
   return {text, {}};
 }
 
+/// The step that is meant. Where there is none, but one before a point, it is the field that was wrong.
+std::string find_step_or_refuse_field(const plan::ExecutionPlan& plan, const std::string& name) {
+  try {
+    return plan::find_step(plan, name);
+  } catch (const Error& error) {
+    for (std::size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+      std::string id;
+      try {
+        id = plan::find_step(plan, name.substr(0, dot));
+      } catch (const Error&) {
+        continue;
+      }
+      fail(ErrorCode::usage, "step \"{}\" has no field \"{}\" to explain; the fields are {}", id,
+           printable(name.substr(dot + 1)), fmt::join(plan::explained_fields(), ", "));
+    }
+    throw;
+  }
+}
+
 /// True if the two phases' explanations read the same, so that one is enough.
 bool same(const plan::StepExplanation& a, const plan::StepExplanation& b) {
   return a.to_json()["fields"] == b.to_json()["fields"];
@@ -55,7 +74,7 @@ void print_fields(const plan::StepExplanation& explanation) {
 int plan_why(const PlanCommandArguments& arguments) {
   const runtime::CompiledModel model = runtime::compile_model(arguments.plan.model, plan_options(arguments.plan));
   auto [name, field] = split_field(arguments.step);
-  const std::string id = plan::find_step(model.plan, name);
+  const std::string id = find_step_or_refuse_field(model.plan, name);
   auto explanations = plan::explain_step({model.plan, model.manifest["inference"], model.overlay, *model.registry}, id);
   for (plan::StepExplanation& explanation : explanations)
     if (!field.empty()) std::erase_if(explanation.fields, [&](const auto& each) { return each.field != field; });

@@ -1,5 +1,8 @@
 #include "cli/run_report.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -40,6 +43,18 @@ std::optional<double> RunReport::bandwidth_share() const {
   return *decode * static_cast<double>(result.bytes_per_token) / memory_bandwidth;
 }
 
+std::uint64_t cache_bytes() {
+  long largest = 0;
+  for (const int level : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
+    largest = std::max(largest, ::sysconf(level));
+  return static_cast<std::uint64_t>(largest);
+}
+
+std::string describe_bandwidth(double share, std::uint64_t bytes_per_token) {
+  if (share > 1 && bytes_per_token <= cache_bytes()) return "fits the cache";
+  return fmt::format("{:.0f} %", share * 100);
+}
+
 std::string describe_stop(const TextResult& result) {
   switch (result.reason) {
     case runtime::StopReason::stop_token:
@@ -58,15 +73,18 @@ std::string describe_stop(const TextResult& result) {
 
 std::string RunReport::line() const {
   std::vector<std::string> parts;
-  std::string prompt = fmt::format("prompt {} tokens", result.prompt_tokens);
+  std::string prompt = "prompt " + counted(result.prompt_tokens, "token");
   if (const auto speed = prefill_rate()) prompt += fmt::format(" ({}/s)", short_number(*speed));
   parts.push_back(std::move(prompt));
-  std::string answer = fmt::format("answer {} tokens", result.tokens.size());
+  std::string answer = "answer " + counted(result.tokens.size(), "token");
   if (const auto speed = decode_rate()) answer += fmt::format(" ({}/s)", short_number(*speed));
   parts.push_back(answer + ", " + describe_stop(result));
   std::string memory = format_bytes(result.bytes_per_token) + " read a token";
-  if (const auto share = bandwidth_share())
-    memory += fmt::format(" ({:.0f} % of {:.1f} GB/s)", *share * 100, memory_bandwidth / 1e9);
+  if (const auto share = bandwidth_share()) {
+    const std::string described = describe_bandwidth(*share, result.bytes_per_token);
+    memory += described.ends_with('%') ? fmt::format(" ({} of {:.1f} GB/s)", described, memory_bandwidth / 1e9)
+                                       : fmt::format(" ({})", described);
+  }
   parts.push_back(std::move(memory));
   parts.push_back("plan " + short_digest(engine.model().compiled().plan_digest));
   parts.push_back(fmt::format("seed {}", sampler.seed));

@@ -25,6 +25,12 @@ struct RunReport {
   [[nodiscard]] Json to_json(const std::string& prompt) const;
 };
 
+/// Bytes of this machine's largest cache; 0 if it does not say.
+[[nodiscard]] std::uint64_t cache_bytes();
+
+/// "69 %"; where more was read than memory gives, because what a token reads stays in the cache, that is said instead.
+[[nodiscard]] std::string describe_bandwidth(double share, std::uint64_t bytes_per_token);
+
 /// "stopped by <|im_end|>", "cut at the limit of tokens", …
 [[nodiscard]] std::string describe_stop(const TextResult& result);
 

@@ -50,7 +50,8 @@ Engine::Engine(const std::filesystem::path& path, const EngineOptions& options) 
 const Tokenizer& Engine::tokenizer() const {
   if (!tokenizer_)
     fail(ErrorCode::unsupported,
-         "{}: the model's files hold no tokenizer, so it takes no text; candor logits takes token ids",
+         "{}: the model's files hold no tokenizer, so it takes no text; candor logits and candor embed take token ids "
+         "(--tokens)",
          model_->compiled().source.path().string());
   return *tokenizer_;
 }

@@ -280,12 +280,12 @@ void check_seal(const Json& manifest, std::string_view label) {
   const Value stated = js::get(&manifest, kDigestField);
   if (!stated) return;
   const std::string found = digest_without_seal(manifest);
-  if (!js::strict_equal(stated, found))
-    fail(
-        ErrorCode::integrity,
-        "{}: the manifest's digest is {}, but manifestDigest says {}; it was changed after it was written; restore it, "
-        "or convert the model again",
-        label, found, printable(js::to_string(stated)));
+  if (js::strict_equal(stated, found)) return;
+  throw BrokenSeal(
+      fmt::format("{}: the manifest's digest is {}, but manifestDigest says {}; it was changed after it was written; "
+                  "restore it, or convert the model again",
+                  label, found, printable(js::to_string(stated))),
+      manifest);
 }
 
 }  // namespace

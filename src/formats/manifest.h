@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "formats/tensor.h"
 
@@ -42,9 +45,22 @@ struct Manifest {
   bool sealed = false;  ///< has a manifestDigest, which was right; then every tensor and file has a digest
 };
 
+/// Error(integrity): the document is not what its manifestDigest says. It carries the document, so that a caller who
+/// knows what the parts mean can say which was changed; nothing else may be done with it.
+class BrokenSeal : public Error {
+ public:
+  BrokenSeal(const std::string& message, Json document)
+      : Error(ErrorCode::integrity, message), document_(std::make_shared<const Json>(std::move(document))) {}
+
+  [[nodiscard]] const Json& document() const { return *document_; }
+
+ private:
+  std::shared_ptr<const Json> document_;
+};
+
 /// Parses and checks. `label` (the path) starts every message. `external_tensors` is the text of the file that
 /// `tensorsFile` names, where the caller found one. Throws Error(format) listing everything that is wrong, or
-/// Error(integrity) if the document does not match its own digest.
+/// BrokenSeal if the document does not match its own digest.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, std::string_view label,
                                       const std::optional<std::string>& external_tensors = std::nullopt);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -106,6 +108,50 @@ void diff_steps(const std::string& phase, const std::vector<ResolvedStep>& a, co
       out.push_back({phase, b[common[i]].id, "order", place_after(a, positions[i]), place_after(b, common[i]), {}});
 }
 
+/// {path: {source}} as pairs of path and JSON text.
+Leaves sources_of(js::Value sources) {
+  Leaves out;
+  if (!js::is_plain_object(sources)) return out;
+  for (const auto& [path, entry] : sources->get_ref<const Json::object_t&>())
+    if (const js::Value source = js::get(&entry, "source")) out.emplace_back(path, to_js_json(*source));
+  return out;
+}
+
+/// Where values come from, as far as the values themselves are the same: that one which differs has another source is
+/// no news.
+std::vector<Change> diff_sources(const ExecutionPlan& a, const ExecutionPlan& b, const std::vector<Change>& values) {
+  std::set<std::string> differing;  // as sources name them: "sessionDefaults.kvcache.kvDtype", "id.precision.mathDtype"
+  std::set<std::string> replaced;   // steps that only one has
+  for (const Change& change : values) {
+    if (change.where == "session") differing.insert("sessionDefaults." + change.subject);
+    if (change.where == "prefill" || change.where == "decode") {
+      if (change.field.empty()) replaced.insert(change.subject);
+      differing.insert(change.subject + "." + change.field);
+    }
+  }
+  std::vector<Change> out;
+  const auto compare = [&](const std::string& owner, js::Value before, js::Value after) {
+    std::map<std::string, std::pair<std::string, std::string>> sources;  // by path: in a, in b
+    for (const auto& [path, source] : sources_of(before)) sources[path].first = source;
+    for (const auto& [path, source] : sources_of(after)) sources[path].second = source;
+    for (const auto& [path, source] : sources)
+      if (source.first != source.second && !differing.contains(owner.empty() ? path : owner + "." + path))
+        out.push_back(
+            {"source", owner.empty() ? path : owner, owner.empty() ? "" : path, source.first, source.second, {}});
+  };
+  compare("", js::get(&a.sources, "session"), js::get(&b.sources, "session"));
+  const js::Value steps_b = js::get(&b.sources, "steps");
+  std::unordered_map<std::string_view, js::Value> in_b;
+  if (js::is_plain_object(steps_b))
+    for (const auto& [id, sources] : steps_b->get_ref<const Json::object_t&>()) in_b.emplace(id, &sources);
+  const js::Value steps_a = js::get(&a.sources, "steps");
+  if (!js::is_plain_object(steps_a)) return out;
+  for (const auto& [id, sources] : steps_a->get_ref<const Json::object_t&>())
+    if (const auto found = in_b.find(id); found != in_b.end() && !replaced.contains(id))
+      compare(id, &sources, found->second);
+  return out;
+}
+
 /// An array of objects as an object by what `key_of` gives; where a key repeats, the later ones get their index.
 template <typename KeyOf>
 Json keyed(const Json& list, const KeyOf& key_of) {
@@ -161,6 +207,10 @@ std::vector<Change> diff(const ExecutionPlan& a, const ExecutionPlan& b) {
   for (Change& change : diff_json("policies", a.policies, b.policies)) out.push_back(std::move(change));
   diff_steps("prefill", a.prefill, b.prefill, out);
   diff_steps("decode", a.decode, b.decode, out);
+  for (Change& change : diff_sources(a, b, out)) out.push_back(std::move(change));
+  if (out.empty())
+    for (Change& change : diff_json("patch", a.result["runtimeInferencePatch"], b.result["runtimeInferencePatch"]))
+      out.push_back(std::move(change));
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace candor::plan {
 
 struct Change {
-  std::string where;    ///< "session", "policies", "prefill", "decode"; others for others' documents
+  std::string where;    ///< "session", "policies", "prefill", "decode", "source", "patch"; others for others' documents
   std::string subject;  ///< a session path, a policy, or a step's id
   std::string field;    ///< of a step: "precision.mathDtype", "constants.eps"; empty for a step added or removed
   std::string before;   ///< JSON text; of a step or its place, a description; empty where there was nothing
@@ -22,7 +22,8 @@ struct Change {
 };
 
 /// Changes from `a` to `b`: session and policies first, then the steps of prefill and decode in order. Steps are
-/// matched by id.
+/// matched by id. Then "source", where a value is the same and comes from elsewhere, and where nothing of that differs,
+/// "patch", what the plan writes into a runtime's configuration. Plans whose digests differ have a change.
 [[nodiscard]] std::vector<Change> diff(const ExecutionPlan& a, const ExecutionPlan& b);
 
 /// Changes of two manifests as they are written, also of such as do not compile: steps are matched by id, kernel

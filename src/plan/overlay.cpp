@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "base/js_value.h"
 #include "base/limits.h"
 #include "plan/schema.h"
+#include "plan/session.h"
 
 namespace candor::plan {
 namespace {
@@ -21,6 +24,8 @@ constexpr std::array<std::string_view, 3> kSessionKeys{"compute", "kvcache", "de
 constexpr std::array<std::string_view, 2> kComputeKeys{"defaults", "kernelProfiles"};
 constexpr std::array<std::string_view, 2> kProfileKeys{"precision", "kvIO"};
 constexpr std::array<std::string_view, 3> kPatchLists{"set", "remove", "add"};
+/// What executionPatch.set may change of a step; the compiler refuses others.
+constexpr std::array<std::string_view, 4> kPatchable{"precision", "kvIO", "constants", "entry"};
 
 std::vector<std::string> split_path(std::string_view path, std::string_view setting) {
   std::vector<std::string> keys;
@@ -112,6 +117,74 @@ void append_list(Json& out, const Json& patch, std::string_view name) {
   for (const Json& entry : *list) joined.push_back(entry);
 }
 
+void check_known_keys(const Json& overlay) {
+  const js::Value session = js::get(&overlay, "session");
+  check_keys(session, "session", kSessionKeys);
+  check_keys(js::get(session, "compute"), "session.compute", kComputeKeys);
+  check_keys(js::at_path(session, {"compute", "defaults"}), "session.compute.defaults", kDtypeKeys);
+  check_keys(js::get(&overlay, "executionPatch"), "executionPatch", kPatchLists);
+}
+
+bool is_same(const Json& a, js::Value b) {
+  return b != nullptr && to_canonical_json(a) == to_canonical_json(*b);
+}
+
+/// What of `value` would change `base` where it is merged over it; nothing if all of it is there already. A key that
+/// `base` lacks is a change whatever its value, so that unknown ones are still found.
+std::optional<Json> change_of(const Json& value, js::Value base) {
+  if (base == nullptr) return value;
+  if (!value.is_object()) return is_same(value, base) ? std::nullopt : std::optional<Json>(value);
+  if (!base->is_object() && !base->is_null()) return value;
+  Json out = Json::object();
+  for (const auto& [key, member] : value.items())
+    if (auto change = change_of(member, js::get(base, key))) out[key] = *std::move(change);
+  if (out.empty()) return std::nullopt;
+  return out;
+}
+
+/// The entry of executionPatch.set without members that leave the step as it is when the entry is applied; nothing if
+/// there are only such. `members` are what the entries before have set, by id and member.
+std::optional<Json> set_without_repetition(const Json& entry, const std::map<std::string, js::Value>& steps,
+                                           std::map<std::pair<std::string, std::string>, js::Value>& members) {
+  const js::Value id = js::get(&entry, "id");
+  const auto step = js::is_string(id) ? steps.find(id->get<std::string>()) : steps.end();
+  if (step == steps.end()) return entry;  // the compiler refuses it
+  Json out = Json::object();
+  for (const auto& [key, member] : entry.get_ref<const Json::object_t&>()) {
+    if (std::find(kPatchable.begin(), kPatchable.end(), key) != kPatchable.end()) {
+      const js::Value before =
+          std::exchange(members.try_emplace({step->first, key}, js::get(step->second, key)).first->second, &member);
+      if (is_same(member, before)) continue;
+    }
+    out[key] = member;
+  }
+  if (out.size() < 2) return std::nullopt;  // the id alone
+  return out;
+}
+
+/// The patch without what leaves the steps as they are, and without empty lists. What is malformed stays.
+Json patch_without_repetition(const Json& inference, const Json& patch) {
+  std::map<std::string, js::Value> steps;
+  if (const js::Value list = js::at_path(&inference, {"execution", "steps"}); js::is_array(list))
+    for (const Json& step : *list)
+      if (const js::Value id = js::get(&step, "id"); js::is_string(id)) steps.emplace(id->get<std::string>(), &step);
+  std::map<std::pair<std::string, std::string>, js::Value> members;
+  Json out = Json::object();
+  for (const auto& [name, list] : patch.items()) {
+    if (list.is_null() || (list.is_array() && list.empty())) continue;
+    if (name != "set" || !list.is_array()) {
+      out[name] = list;
+      continue;
+    }
+    Json entries = Json::array();
+    for (const Json& entry : list) {
+      if (auto kept = set_without_repetition(entry, steps, members)) entries.push_back(*std::move(kept));
+    }
+    if (!entries.empty()) out[name] = std::move(entries);
+  }
+  return out;
+}
+
 }  // namespace
 
 void apply_setting(Json& session, std::string_view setting) {
@@ -141,17 +214,22 @@ Json join_patches(const Json& first, const Json& second) {
   return out;
 }
 
-void check_overlay(const Json& inference, const Json& overlay) {
+Json effective_overlay(const Json& inference, const Json& overlay) {
   const js::Value manifest_session = js::get(&inference, "sessionDefaults");
-  const js::Value session = js::get(&overlay, "session");
-  check_keys(session, "session", kSessionKeys);
-  check_keys(js::get(session, "compute"), "session.compute", kComputeKeys);
-  check_keys(js::at_path(session, {"compute", "defaults"}), "session.compute.defaults", kDtypeKeys);
+  check_known_keys(overlay);
+  Json out = Json::object();
+  if (const js::Value given = js::get(&overlay, "session"); !js::nullish(given)) {
+    const Json resolved = resolve_session(manifest_session, nullptr);
+    if (auto session = change_of(*given, &resolved)) out["session"] = *std::move(session);
+  }
+  if (const js::Value patch = js::get(&overlay, "executionPatch"); !js::nullish(patch))
+    if (Json rest = patch_without_repetition(inference, *patch); !rest.empty()) out["executionPatch"] = std::move(rest);
+  const js::Value session = js::get(&out, "session");
   check_dtypes(manifest_session, session);
   check_profiles(manifest_session, session);
   check_null(manifest_session, session, "kvcache");
   check_null(manifest_session, session, "decodeLoop");
-  check_keys(js::get(&overlay, "executionPatch"), "executionPatch", kPatchLists);
+  return out;
 }
 
 Json adopt_profiles(const Json& inference, Json overlay) {

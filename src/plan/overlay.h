@@ -19,14 +19,16 @@ void apply_setting(Json& session, std::string_view setting);
 /// not an array.
 [[nodiscard]] Json join_patches(const Json& first, const Json& second);
 
-/// Throws Error(plan), naming the key and the way that works, if a part of the overlay would be dropped by the compiler
-/// or read by nobody: a dtype that the manifest states, null over the manifest's `kvcache` or `decodeLoop`, an empty
-/// list of profiles, an unknown key. `inference` is the manifest's.
-void check_overlay(const Json& inference, const Json& overlay);
+/// The overlay without what only repeats the manifest (`inference` is its), so that a plan and its digest are the same
+/// whether something is said once or twice: settings that the session has already, empty objects, members of
+/// executionPatch.set that leave their step as it is. Throws Error(plan), naming the key and the way that works, if a
+/// part of the rest would be dropped by the compiler or read by nobody: another dtype than the manifest states, null
+/// over the manifest's `kvcache` or `decodeLoop`, an empty list over its profiles, an unknown key.
+[[nodiscard]] Json effective_overlay(const Json& inference, const Json& overlay);
 
 /// The overlay as the compiler takes it: an entry of executionPatch.add may bring the `profile` of its step's kernel,
 /// {precision?, kvIO?}, which then follows the session's profiles. Throws Error(plan) for a profile that is no such
-/// object or whose step has no kernelRef. check_overlay() has passed.
+/// object or whose step has no kernelRef. `overlay` is as effective_overlay() gives it.
 [[nodiscard]] Json adopt_profiles(const Json& inference, Json overlay);
 
 }  // namespace candor::plan

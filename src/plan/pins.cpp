@@ -1,6 +1,7 @@
 #include "plan/pins.h"
 
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "kernels/kernel_ref.h"
@@ -15,22 +16,65 @@ std::string string_field(const Json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
+/// What a step's kernel is, and its ref in this build.
+struct StepKernel {
+  std::string name;  ///< "file#entry"
+  std::optional<kernels::KernelRef> ref;
+};
+
+/// Nothing for a cast.
+std::optional<StepKernel> kernel_of(const Json& step, const kernels::KernelRegistry& registry) {
+  const std::string kernel = js::trimmed_text(js::get(&step, "kernel"));
+  if (!js::is_string(js::get(&step, "kernel")) || kernel.empty()) return std::nullopt;
+  const std::string entry = kernels::entry_name(js::get(&step, "entry"));
+  StepKernel out{kernel + "#" + entry, std::nullopt};
+  if (registry.digest(kernel, entry)) out.ref = kernels::build_kernel_ref(registry, kernel, entry);
+  return out;
+}
+
+/// How `found`, an object, differs from the ref that the kernel has in this build.
+std::optional<PinDifference> difference(std::string place, const StepKernel& kernel, const Json& found) {
+  const std::string digest = string_field(found, "digest");
+  if (!kernel.ref) return PinDifference{std::move(place), kernel.name, "", digest};
+  if (digest != kernel.ref->digest) return PinDifference{std::move(place), kernel.name, kernel.ref->digest, digest};
+  const std::string expected = kernel.ref->id + "@" + kernel.ref->version;
+  const std::string name = string_field(found, "id") + "@" + string_field(found, "version");
+  if (name == expected) return std::nullopt;
+  return PinDifference{std::move(place), kernel.name, expected, name};
+}
+
 }  // namespace
+
+std::string PinDifference::text() const {
+  if (expected.empty())
+    return fmt::format("{}: kernel \"{}\" is not in this build's registry; the manifest pins it to {}", place,
+                       printable(kernel), found.empty() ? "no digest" : printable(found));
+  return fmt::format("{}: kernel \"{}\" is expected to be {}; found {}", place, printable(kernel), expected,
+                     found.empty() ? "no digest" : printable(found));
+}
 
 std::vector<PinDifference> pin_differences(const Json& inference, const kernels::KernelRegistry& registry) {
   std::vector<PinDifference> differences;
-  if (!inference.is_object() || !inference.contains("execution") || !inference["execution"].is_object() ||
-      !inference["execution"].contains("steps") || !inference["execution"]["steps"].is_array())
-    return differences;
-  for (const Json& step : inference["execution"]["steps"]) {
-    const std::string kernel = string_field(step, "kernel");
-    if (kernel.empty() || !step.contains("kernelRef")) continue;
-    std::string entry = string_field(step, "entry");
-    if (entry.empty()) entry = "main";
-    const std::string found = string_field(step["kernelRef"], "digest");
-    const auto digest = registry.digest(kernel, entry);
-    const std::string expected = digest ? "sha256:" + *digest : "";
-    if (expected != found) differences.push_back({string_field(step, "id"), kernel + "#" + entry, expected, found});
+  const js::Value steps = js::at_path(&inference, {"execution", "steps"});
+  if (!js::is_array(steps)) return differences;
+  std::map<std::string, StepKernel> by_id;
+  const auto add = [&](std::string place, const StepKernel& kernel, js::Value ref) {
+    if (!js::is_plain_object(ref)) return;
+    if (auto found = difference(std::move(place), kernel, *ref)) differences.push_back(*std::move(found));
+  };
+  for (const Json& step : *steps) {
+    const auto kernel = kernel_of(step, registry);
+    if (!kernel) continue;
+    add(fmt::format("step \"{}\"", printable(string_field(step, "id"))), *kernel, js::get(&step, "kernelRef"));
+    if (kernel->ref) by_id.emplace(kernel->ref->id, *kernel);
+  }
+  const js::Value profiles = js::at_path(&inference, {"sessionDefaults", "compute", "kernelProfiles"});
+  if (!js::is_array(profiles)) return differences;
+  for (std::size_t i = 0; i < profiles->size(); ++i) {
+    const js::Value ref = js::get(&(*profiles)[i], "kernelRef");
+    if (!js::is_plain_object(ref)) continue;
+    const auto kernel = by_id.find(string_field(*ref, "id"));
+    if (kernel != by_id.end()) add(fmt::format("kernel profile {}", i), kernel->second, ref);
   }
   return differences;
 }
@@ -38,18 +82,10 @@ std::vector<PinDifference> pin_differences(const Json& inference, const kernels:
 void check_pins(const Json& inference, const kernels::KernelRegistry& registry) {
   const auto differences = pin_differences(inference, registry);
   if (differences.empty()) return;
-  const PinDifference& first = differences.front();
-  std::string message;
-  if (first.expected.empty()) {
-    message = fmt::format("step \"{}\": kernel \"{}\" is not in this build's registry", printable(first.step),
-                          printable(first.kernel));
-  } else {
-    message = fmt::format("step \"{}\": kernel \"{}\" is pinned to {}, expected {}", printable(first.step),
-                          printable(first.kernel), printable(first.found), first.expected);
-  }
-  if (differences.size() > 1) message += fmt::format(" ({} more steps differ)", differences.size() - 1);
-  message += "; if the change of kernels is intended, candor rebind shows it and pins anew";
-  throw Error(ErrorCode::integrity, message);
+  std::string more;
+  if (differences.size() > 1) more = fmt::format(" ({} more differ)", differences.size() - 1);
+  fail(ErrorCode::integrity, "{}{}; if the change of kernels is intended, candor rebind shows it and pins anew",
+       differences.front().text(), more);
 }
 
 void pin_anew(Json& inference, const kernels::KernelRegistry& registry) {

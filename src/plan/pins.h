@@ -1,6 +1,6 @@
-// Pins: every kernelRef of a manifest against the kernels of this build. The compiler refuses a ref that does not
-// match, too; this check runs before it and says what was found as well as what was expected, for all steps that
-// differ.
+// Pins: every kernelRef of a manifest, of steps and of kernel profiles, against the kernels of this build. The compiler
+// refuses a ref that does not match, too; this check runs before it and says what was found as well as what was
+// expected, for all that differ, and what to do about it.
 #pragma once
 
 #include <string>
@@ -15,18 +15,22 @@ class KernelRegistry;
 namespace candor::plan {
 
 struct PinDifference {
-  std::string step;
+  std::string place;     ///< "step \"layer_both_2_q_proj\"" or "kernel profile 3"
   std::string kernel;    ///< "file#entry"
-  std::string expected;  ///< digest of the kernel in this build; empty if the build has none
-  std::string found;     ///< digest in the manifest
+  std::string expected;  ///< digest of the kernel in this build, or "id@version" where only those differ; empty if the
+                         ///< build has no such kernel
+  std::string found;     ///< the same of the manifest
+
+  /// "step "…": kernel "…" is expected to be sha256:…; found sha256:…"
+  [[nodiscard]] std::string text() const;
 };
 
-/// Steps of `inference.execution` whose kernelRef digest is not that of their kernel. Malformed steps are left to the
-/// compiler.
+/// Steps of `inference.execution` whose kernelRef is not that of their kernel, then kernel profiles whose kernelRef has
+/// the id of a step's kernel and is not its ref. What is malformed is left to the compiler.
 [[nodiscard]] std::vector<PinDifference> pin_differences(const Json& inference,
                                                          const kernels::KernelRegistry& registry);
 
-/// Throws Error(integrity) naming the first step that differs, expected and found digest, and how many more there are.
+/// Throws Error(integrity) naming the first that differs, expected and found, and how many more there are.
 void check_pins(const Json& inference, const kernels::KernelRegistry& registry);
 
 /// Pins every step, and every kernel profile of a step's kernel, to the kernels of this build. Throws Error(plan) for a

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/js_value.h"
 #include "base/limits.h"
+#include "formats/manifest.h"
 #include "kernels/kernel_path_registry.h"
 #include "kernels/kernel_rules.h"
 #include "kernels/registry.h"
@@ -134,6 +135,19 @@ models::ModelDescription describe_for_plan(const ModelSource& source, const Plan
 
 }  // namespace
 
+ModelSource open_model(const std::filesystem::path& path, const kernels::KernelRegistry& registry) {
+  try {
+    return ModelSource::open(path);
+  } catch (const BrokenSeal& broken) {
+    const js::Value inference = js::get(&broken.document(), "inference");
+    const auto differences =
+        inference == nullptr ? std::vector<plan::PinDifference>() : plan::pin_differences(*inference, registry);
+    if (differences.empty()) throw;
+    fail(ErrorCode::integrity, "{}; {}{}", broken.what(), differences.front().text(),
+         differences.size() > 1 ? fmt::format(" ({} more differ)", differences.size() - 1) : std::string());
+  }
+}
+
 Json manifest_of(const ModelSource& source, const PlanOptions& options) {
   if (!options.manifest.is_null()) return options.manifest;
   if (source.format() == SourceFormat::artifact) {
@@ -173,7 +187,7 @@ Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
 CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
   CompiledModel model;
   model.registry = registry_of(options);
-  model.source = ModelSource::open(path);
+  model.source = open_model(path, *model.registry);
   model.manifest = manifest_of(model.source, options);
   const Json& inference = model.manifest["inference"];
   model.layers = static_cast<std::uint32_t>(architecture_number(model.manifest, "numLayers", limits::layers));
@@ -188,8 +202,7 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   if (Json patch = execution_patch(inference, options, *model.registry); !patch.is_null())
     model.overlay["executionPatch"] = std::move(patch);
 
-  plan::check_overlay(inference, model.overlay);
-  model.overlay = plan::adopt_profiles(inference, std::move(model.overlay));
+  model.overlay = plan::adopt_profiles(inference, plan::effective_overlay(inference, model.overlay));
   auto compiled = plan::compile({.manifest_inference = inference,
                                  .runtime_inference = &model.overlay,
                                  .model_id = model.manifest.value("modelId", "model"),

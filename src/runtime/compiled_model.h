@@ -59,6 +59,10 @@ struct CompiledModel {
 /// The registry that `options` names. Throws Error(not_found), Error(format).
 [[nodiscard]] std::shared_ptr<const kernels::KernelRegistry> registry_of(const PlanOptions& options);
 
+/// ModelSource::open(); but where an artifact's manifest was changed after it was sealed, and what was changed is the pin
+/// of a kernel, the error names the step, the digest expected and the one found as well.
+[[nodiscard]] ModelSource open_model(const std::filesystem::path& path, const kernels::KernelRegistry& registry);
+
 /// The manifest of a model: an artifact's own, or one generated from its family and a kernel path.
 [[nodiscard]] Json manifest_of(const ModelSource& source, const PlanOptions& options);
 

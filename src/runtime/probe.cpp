@@ -27,14 +27,18 @@ void decode_activations(std::span<const std::byte> row, std::uint32_t block, std
   }
 }
 
-/// Name and layer of "NAME:LAYER"; the whole is the name where no number follows a colon.
+/// Name and layer of "NAME:LAYER"; the whole is the name where no number follows a colon. Throws Error(usage) for a
+/// number that is no layer's.
 std::pair<std::string_view, std::optional<std::int32_t>> split_layer(std::string_view probe) {
   const std::size_t colon = probe.rfind(':');
   if (colon == std::string_view::npos) return {probe, std::nullopt};
   std::int32_t layer = 0;
   const char* const end = probe.data() + probe.size();
   const auto [stop, error] = std::from_chars(probe.data() + colon + 1, end, layer);
-  if (error != std::errc() || stop != end || layer < 0) return {probe, std::nullopt};
+  if (error == std::errc::invalid_argument || stop != end) return {probe, std::nullopt};
+  if (error != std::errc() || layer < 0)
+    fail(ErrorCode::usage, "probe \"{}\": layers are counted from 0; {} is none", printable(probe),
+         printable(probe.substr(colon + 1)));
   return {probe.substr(0, colon), layer};
 }
 

@@ -124,8 +124,10 @@ void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, 
   const Instruction& head = phase.instructions.back();
   const ProgramValue& value = phase.values[head.result];
   if (value.encoding != Encoding::f32 || value.cols != model_.compiled().vocabulary)
-    fail(ErrorCode::plan, "step \"{}\" ends the plan with {} columns of {}; logits are {} of f32", head.step,
-         value.cols, to_string(value.encoding), model_.compiled().vocabulary);
+    fail(ErrorCode::plan,
+         "step \"{}\" ends the plan with {} columns of {}; logits are {} of f32. A model that makes vectors of texts "
+         "has no logits; candor embed prints the vectors",
+         head.step, value.cols, to_string(value.encoding), model_.compiled().vocabulary);
   std::vector<float> out;
   compute(sequence, tokens, Phase::prefill, [&](std::size_t first, std::size_t) {
     const std::uint32_t count = model_.backend().value_rows(Phase::prefill, head.result);

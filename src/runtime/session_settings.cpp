@@ -140,6 +140,17 @@ DecodeLoop decode_loop_settings(const Json& session) {
     settings.stop_check_per_token = *mode == "per-token";
   }
   if (!settings.stop_check_per_token) check_ring("ringStop", settings.ring_stop, settings.readback_interval);
+  if (settings.ring_staging != 1)
+    fail(ErrorCode::plan,
+         "session.decodeLoop.ringStaging={} would do nothing: this backend reads tokens where they were written, one "
+         "read-back at a time; leave it out, or set 1",
+         settings.ring_staging);
+  if (const js::Value batching = js::get(loop, "disableCommandBatching"); !js::nullish(batching))
+    fail(
+        ErrorCode::plan,
+        "session.decodeLoop.disableCommandBatching={} would do nothing: this backend issues one instruction at a time; "
+        "leave it out",
+        printable(to_js_json(*batching)));
   return settings;
 }
 
@@ -147,17 +158,6 @@ void check_session_overlay(const Json& overlay, const plan::ExecutionPlan& plan)
   const js::Value session = js::get(&overlay, "session");
   check_layout_overlay(js::get(session, "kvcache"), plan.session);
   check_dtype_overlay(js::get(session, "kvcache"), plan);
-  const js::Value loop = js::get(session, "decodeLoop");
-  const js::Value staging = js::get(loop, "ringStaging");
-  if (!js::nullish(staging) && *staging != 1)
-    fail(ErrorCode::plan,
-         "session.decodeLoop.ringStaging={} would do nothing: this backend reads tokens where they were written, one "
-         "read-back at a time; leave it out",
-         printable(to_js_json(*staging)));
-  if (!js::nullish(js::get(loop, "disableCommandBatching")))
-    fail(ErrorCode::plan,
-         "session.decodeLoop.disableCommandBatching would do nothing: this backend issues one instruction at a time; "
-         "leave it out");
 }
 
 std::uint32_t sliding_window(const KvSettings& settings, const plan::Dataflow& flow) {

@@ -25,8 +25,8 @@ struct KvSettings {
   std::uint32_t max_positions = 0;                       ///< maxSeqLen; 0: not stated
 };
 
-/// `session` is the plan's resolved session. Throws Error(plan) for an unknown key, a value out of range, or rings too
-/// small for what waits in them.
+/// `session` is the plan's resolved session. Throws Error(plan) for an unknown key, a value out of range, rings too
+/// small for what waits in them, or a setting that this backend has no use for, whoever made it.
 [[nodiscard]] KvSettings kv_settings(const Json& session);
 [[nodiscard]] DecodeLoop decode_loop_settings(const Json& session);
 

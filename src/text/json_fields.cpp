@@ -4,9 +4,17 @@
 #include "text/unicode.h"
 
 namespace candor::text {
+namespace {
+
+/// A root's path ends in ": ", which is no part of its name.
+std::string_view place(std::string_view path) {
+  return path.ends_with(": ") ? path.substr(0, path.size() - 2) : path;
+}
+
+}  // namespace
 
 void JsonField::require(bool condition, std::string_view expected) const {
-  if (!condition) fail(ErrorCode::format, "{}: expected {}, found {}", path_, expected, value_->type_name());
+  if (!condition) fail(ErrorCode::format, "{}: expected {}, found {}", place(path_), expected, value_->type_name());
 }
 
 std::optional<JsonField> JsonField::find(const char* name) const {
@@ -18,7 +26,7 @@ std::optional<JsonField> JsonField::find(const char* name) const {
 
 JsonField JsonField::at(const char* name) const {
   auto member = find(name);
-  if (!member) fail(ErrorCode::format, "{}: the field \"{}\" is missing", path_, name);
+  if (!member) fail(ErrorCode::format, "{}: the field \"{}\" is missing", place(path_), name);
   return std::move(*member);
 }
 
@@ -53,7 +61,7 @@ double JsonField::number() const {
 char32_t JsonField::character() const {
   const std::string& text = string();
   if (unicode::length(text) != 1)
-    fail(ErrorCode::format, "{}: expected one character, found \"{}\"", path_, printable(text));
+    fail(ErrorCode::format, "{}: expected one character, found \"{}\"", place(path_), printable(text));
   return unicode::first(text).value;
 }
 

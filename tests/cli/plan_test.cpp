@@ -1,4 +1,6 @@
 // candor plan, kernels and rebind: what they say is what the plan holds, and a pin that does not hold is refused.
+#include <fmt/format.h>
+
 #include <cstring>
 #include <filesystem>
 
@@ -77,6 +79,9 @@ TEST_F(Plan, WhyNamesTheSourceAndWhatLost) {
 
   expect_error(run_program({"plan", "why", kLlama, "no_such_step"}), 3, "no_such_step");
   expect_error(run_program({"plan", "why", kLlama, "q_proj.kvIO.readDtype"}), 2, "attention");
+  for (const char* unknown : {"foo", "kvIO.foo", "precision"})
+    expect_error(run_program({"plan", "why", kLlama, fmt::format("q_proj.{}", unknown)}), 2,
+                 fmt::format("has no field \"{}\" to explain; the fields are inputDtype, mathDtype", unknown));
 }
 
 TEST_F(Plan, ExportIsWhatTheDigestIsOf) {
@@ -235,14 +240,18 @@ TEST_F(Plan, CompareNamesTheFirstStepThatDiffers) {
   };
   const Json same = json_of(with({"--json", "--other-isa", "portable"}));
   EXPECT_TRUE(same["first"].is_null());
-  const Json json = json_of(with({"--json", "--session", "kvcache.kvDtype=f16"}));
+  const Outcome differs = with({"--json", "--session", "kvcache.kvDtype=f16"});
+  EXPECT_EQ(differs.status, 11) << differs.err;
+  const Json json = parse_json(differs.out, "output");
   EXPECT_EQ(json["first"]["op"], "attention");
   EXPECT_EQ(json["first"]["layer"], 0);
   EXPECT_EQ(json["steps"].size(), same["steps"].size());
   const Outcome text = with({"--session", "kvcache.kvDtype=f16"});
+  EXPECT_EQ(text.status, 11) << text.err;
   EXPECT_THAT(text.out, HasSubstr("The first step that differs is " + json["first"]["step"].get<std::string>() +
                                   " (attention) in layer 0"));
   const Outcome bounded = with({"--session", "kvcache.kvDtype=f16", "--bound", "0.5"});
+  EXPECT_EQ(bounded.status, 0) << bounded.err;
   EXPECT_THAT(bounded.out, HasSubstr("No step differs by more than 0.5"));
   expect_error(with({"--bound", "-1"}), 2, "--bound");
   expect_error(run_program({"compare", kLlama, "--tokens", "1,999999"}), 2, "999999");
@@ -275,27 +284,140 @@ TEST_F(Plan, ProbesShowAndSaveWhatAStepWrote) {
   expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe-out", file, "--out", file}), 2,
                "no step is probed");
   expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "nothing"}), 3, "the ops are");
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "attention:-1"}), 2, "counted from 0");
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "attention:99999999999"}), 2,
+               "counted from 0");
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "attention:3"}), 2, "it runs in 0, 1, 2");
+}
+
+/// Writes a manifest back, with its own digest mended or as it was.
+void write_manifest(const fs::path& path, Json manifest, bool sealed) {
+  if (sealed) {
+    manifest.erase("manifestDigest");
+    manifest["manifestDigest"] = canonical_digest(manifest);
+  }
+  write_file_atomically(path, to_js_json(manifest, 2));
+}
+
+/// "sha256:…" with another last digit.
+std::string edited(std::string digest) {
+  digest.back() = digest.back() == '0' ? '1' : '0';
+  return digest;
 }
 
 TEST_F(Plan, EditedDigestIsRefusedWithStepExpectedAndFound) {
   const fs::path manifest = fs::path(artifact({"--no-golden"})) / "manifest.json";
-  Json json = parse_json(read_file(manifest, 1 << 24), "manifest");
-  Json& step = json["inference"]["execution"]["steps"][3];
-  std::string digest = step["kernelRef"]["digest"].get<std::string>();
-  const std::string expected = digest;
-  digest.back() = digest.back() == '0' ? '1' : '0';
-  step["kernelRef"]["digest"] = digest;
-  json.erase("manifestDigest");
-  // The manifest's own digest is mended, so that what is found is the pin.
-  json["manifestDigest"] = canonical_digest(json);
-  write_file_atomically(manifest, to_js_json(json, 2));
-
   const std::string model = manifest.parent_path().string();
-  const Outcome outcome = run_program({"plan", "show", model});
-  expect_error(outcome, 7, step["id"].get<std::string>());
-  EXPECT_THAT(outcome.err, HasSubstr(digest));
-  EXPECT_THAT(outcome.err, HasSubstr(expected));
-  expect_error(run_program({"logits", model, "--tokens", "1,2", "--out", (folder_.path() / "x").string()}), 7, digest);
+  const std::string out = (folder_.path() / "x").string();
+  const Json original = parse_json(read_file(manifest, 1 << 24), "manifest");
+  Json json = original;
+  Json& step = json["inference"]["execution"]["steps"][3];
+  const std::string expected = step["kernelRef"]["digest"].get<std::string>();
+  step["kernelRef"]["digest"] = edited(expected);
+  const std::vector<std::vector<std::string>> commands{
+      {"plan", "show", model}, {"run", model, "hello"},      {"verify", model},
+      {"inspect", model},      {"rebind", model, "--check"}, {"logits", model, "--tokens", "1,2", "--out", out}};
+  // As a person edits it, the manifest's own digest does not hold either; both are said.
+  write_manifest(manifest, json, false);
+  for (const auto& command : commands) {
+    SCOPED_TRACE(command.front());
+    const Outcome outcome = run_program(command);
+    expect_error(outcome, 7, "it was changed after it was written");
+    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("step \"{}\"", step["id"].get<std::string>())));
+    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("expected to be {}; found {}", expected, edited(expected))));
+  }
+  // With that digest mended, what is found is the pin alone, and rebind the remedy.
+  write_manifest(manifest, json, true);
+  for (const auto& command : commands) {
+    SCOPED_TRACE(command.front());
+    const Outcome outcome = run_program(command);
+    EXPECT_EQ(outcome.status, command.front() == "inspect" ? 0 : 7) << outcome.err;
+    if (command.front() == "inspect" || command.front() == "rebind") continue;
+    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("expected to be {}; found {}", expected, edited(expected))));
+    EXPECT_THAT(outcome.err, HasSubstr("candor rebind"));
+  }
+  // Any other change is the seal's.
+  json = original;
+  json["inference"]["execution"]["steps"][3]["note"] = "changed";
+  write_manifest(manifest, json, false);
+  const Outcome other = run_program({"plan", "show", model});
+  expect_error(other, 7, "it was changed after it was written");
+  EXPECT_THAT(other.err, testing::Not(HasSubstr("expected to be")));
+}
+
+/// A step's pin or a profile's alone, in whatever digit: rebind --check and run agree, and rebind mends it.
+TEST_F(Plan, RebindAndRunAgreeOnEveryPin) {
+  const fs::path manifest = fs::path(artifact({"--no-golden"})) / "manifest.json";
+  const std::string model = manifest.parent_path().string();
+  const Json original = parse_json(read_file(manifest, 1 << 24), "manifest");
+  for (const bool of_step : {true, false}) {
+    for (const char* field : {"digest", "version"}) {
+      SCOPED_TRACE(fmt::format("{} of a {}", field, of_step ? "step" : "profile"));
+      Json json = original;
+      Json& ref = of_step ? json["inference"]["execution"]["steps"][3]["kernelRef"]
+                          : json["inference"]["sessionDefaults"]["compute"]["kernelProfiles"][1]["kernelRef"];
+      ref[field] = std::string_view(field) == "digest" ? edited(ref["digest"].get<std::string>()) : "1.0.1";
+      write_manifest(manifest, json, true);
+      expect_error(run_program({"plan", "show", model}), 7, "candor rebind");
+      const Outcome check = run_program({"rebind", model, "--check"});
+      EXPECT_EQ(check.status, 7) << check.err;
+      EXPECT_THAT(check.out, HasSubstr(of_step ? "layer_" : "kernel profile 1"));
+      EXPECT_EQ(run_program({"rebind", model}).status, 0);
+      EXPECT_EQ(run_program({"rebind", model, "--check"}).status, 0);
+      EXPECT_EQ(run_program({"plan", "show", model}).status, 0);
+    }
+  }
+}
+
+TEST_F(Plan, SettingsThatRepeatTheManifestChangeNothing) {
+  const Json plain = json_of(run_program({"plan", "show", kLlama, "--json"}));
+  for (const char* setting : {"kvcache={}", "compute={}", "decodeLoop={}", "compute.defaults={}", "decodeLoop=null",
+                              "kvcache.kvDtype=f32", "compute.defaults.mathDtype=f32"}) {
+    SCOPED_TRACE(setting);
+    const Json same = json_of(run_program({"plan", "diff", kLlama, "--session", setting, "--json"}));
+    EXPECT_EQ(same["before"], plain["planDigest"]);
+    EXPECT_EQ(same["after"], same["before"]);
+    EXPECT_TRUE(same["changes"].empty());
+  }
+  for (const char* setting : {"decodeLoop.batchSize=4", "kvcache.maxSeqLen=64", "kvcache.layout=paged"}) {
+    SCOPED_TRACE(setting);
+    const Json other = json_of(run_program({"plan", "diff", kLlama, "--session", setting, "--json"}));
+    EXPECT_NE(other["after"], other["before"]);
+    EXPECT_FALSE(other["changes"].empty());
+  }
+}
+
+TEST_F(Plan, TheDigestOfLogitsIsThatOfAllRows) {
+  const Json logits =
+      json_of(run_program({"logits", kLlama, "--tokens", "1", "--out", (folder_.path() / "x").string(), "--json"}));
+  const Json diff = json_of(run_program({"plan", "diff", kLlama, "--rows", "all", "--json"}));
+  EXPECT_EQ(diff["after"], logits["planDigest"]);
+  EXPECT_NE(diff["before"], diff["after"]);
+  ASSERT_FALSE(diff["changes"].empty());
+  EXPECT_EQ(diff["changes"][0]["field"], "constants.rows");
+}
+
+/// The same answer whether the overlay or the manifest asks for it.
+TEST_F(Plan, SettingsThatNoBackendObeysAreRefusedFromEverywhere) {
+  const fs::path manifest = fs::path(artifact({"--no-golden"})) / "manifest.json";
+  const std::string model = manifest.parent_path().string();
+  const Json original = parse_json(read_file(manifest, 1 << 24), "manifest");
+  for (const char* setting : {"ringStaging=2", "disableCommandBatching=true"}) {
+    SCOPED_TRACE(setting);
+    const Outcome overlaid = run_program({"plan", "show", model, "--session", std::string("decodeLoop.") + setting});
+    expect_error(overlaid, 6, std::string("session.decodeLoop.") + setting + " would do nothing");
+    Json json = original;
+    const std::string_view text = setting;
+    const std::string key(text.substr(0, text.find('=')));
+    json["inference"]["sessionDefaults"]["decodeLoop"] = {{key, parse_json(text.substr(text.find('=') + 1), key)}};
+    write_manifest(manifest, json, true);
+    EXPECT_EQ(run_program({"plan", "show", model}).err, overlaid.err);
+    write_manifest(manifest, original, true);
+  }
+}
+
+TEST_F(Plan, CompareOfModelsWithNothingInCommonIsAnError) {
+  expect_error(run_program({"compare", kLlama, kLexicon, "--tokens", "1,2"}), 6, "there is nothing to compare");
 }
 
 TEST_F(Plan, RebindPinsAnewWhatWentStale) {

@@ -1,11 +1,13 @@
 #include "cli/program.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -31,15 +33,8 @@ std::string read_all(std::FILE* file) {
   return text;
 }
 
-}  // namespace
-
-Outcome run_program(const std::vector<std::string>& arguments, std::string_view input) {
-  const File in = temporary_file();
-  const File out = temporary_file();
-  const File err = temporary_file();
-  std::fwrite(input.data(), 1, input.size(), in.get());
-  std::rewind(in.get());
-
+/// Starts the program with these as its standard input, output and error.
+pid_t start(const std::vector<std::string>& arguments, int in, int out, int err) {
   std::vector<std::string> words{CANDOR_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -48,16 +43,52 @@ Outcome run_program(const std::vector<std::string>& arguments, std::string_view 
 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ::fileno(in.get()), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, ::fileno(out.get()), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, ::fileno(err.get()), STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
   pid_t pid = 0;
   const int failed = ::posix_spawn(&pid, CANDOR_PROGRAM, &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw std::runtime_error("cannot start " CANDOR_PROGRAM);
+  return pid;
+}
+
+int wait_for(pid_t pid) {
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) throw std::runtime_error("cannot wait for the program");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_all(out.get()), read_all(err.get())};
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Outcome run_program(const std::vector<std::string>& arguments, std::string_view input) {
+  const File in = temporary_file();
+  const File out = temporary_file();
+  const File err = temporary_file();
+  std::fwrite(input.data(), 1, input.size(), in.get());
+  std::rewind(in.get());
+  const int status = wait_for(start(arguments, ::fileno(in.get()), ::fileno(out.get()), ::fileno(err.get())));
+  return {status, read_all(out.get()), read_all(err.get())};
+}
+
+Outcome interrupt_program(const std::vector<std::string>& arguments) {
+  const File in = temporary_file();
+  const File err = temporary_file();
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+  const pid_t pid = start(arguments, ::fileno(in.get()), ends[1], ::fileno(err.get()));
+  ::close(ends[1]);
+  std::string out;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t count = ::read(ends[0], buffer.data(), buffer.size());
+    if (count <= 0) break;
+    if (out.empty()) ::kill(pid, SIGINT);
+    out.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  ::close(ends[0]);
+  const int status = wait_for(pid);
+  return {status, out, read_all(err.get())};
 }
 
 void expect_error(const Outcome& outcome, int status, std::string_view text) {

@@ -23,6 +23,9 @@ struct Outcome {
 /// Throws std::runtime_error if the program cannot be started.
 [[nodiscard]] Outcome run_program(const std::vector<std::string>& arguments, std::string_view input = {});
 
+/// The same with an interrupt, as Ctrl-C sends it, as soon as there is something on standard output.
+[[nodiscard]] Outcome interrupt_program(const std::vector<std::string>& arguments);
+
 /// Expects this status and exactly one line on standard error, which is "candor: " and contains `text`.
 void expect_error(const Outcome& outcome, int status, std::string_view text);
 

@@ -148,5 +148,34 @@ TEST_F(Run, DoubledBosIsSaid) {
   EXPECT_THAT(outcome.err, HasSubstr("twice"));
 }
 
+TEST_F(Run, AnInterruptEndsTheAnswerWithItsStatus) {
+  const TestFolder folder;
+  const std::string receipt = (folder.path() / "receipt.json").string();
+  const Outcome outcome = interrupt_program(
+      {"run", kLexicon, "Define lighthouse.", "--ignore-eos", "-n", "900", "--threads", "1", "--receipt", receipt});
+  EXPECT_EQ(outcome.status, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("stopped"));
+  EXPECT_FALSE(outcome.out.empty());
+  // What was said until then is an answer like any other, and can be had again.
+  const Outcome again = run_program({"replay", receipt});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("The answer is the same"));
+}
+
+TEST_F(Run, APromptThatIsNoUtf8IsBlamedItselfWithTheByte) {
+  expect_error(run_program({"run", kLexicon, "abc\xff"}), 9, "the prompt is not UTF-8 at byte 3 (0xff)");
+  expect_error(run_program({"run", kStories, "\xc3", "--raw"}), 9, "the prompt is not UTF-8 at byte 0 (0xc3)");
+  expect_error(run_program({"run", kLexicon, "abc", "--system", "d\xff"}), 9, "--system is not UTF-8 at byte 1");
+}
+
+TEST_F(Run, FilesThatCannotBeWrittenAreRefusedBeforeTheAnswer) {
+  expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--receipt", "/no/such/folder/x"}), 3,
+               "--receipt /no/such/folder/x: nothing can be written in /no/such/folder");
+  expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--receipt", "/tmp"}), 3, "not a regular file");
+  expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--probe", "attention:0", "--probe-out",
+                            "/no/such/folder/x"}),
+               3, "--probe-out /no/such/folder/x");
+}
+
 }  // namespace
 }  // namespace candor

@@ -11,8 +11,9 @@ TEST(Usage, HelpGoesToStandardOutputAndNamesEverySubcommand) {
   const Outcome outcome = run_program({"--help"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.err, "");
-  for (const char* name : {"run", "plan", "inspect", "logits", "tokenize", "template", "kernels", "rebind", "convert",
-                           "verify", "synth", "pull", "list", "version"}) {
+  for (const char* name :
+       {"run",      "replay",   "plan",    "compare", "embed",   "rerank", "eval",  "bench", "inspect", "logits",
+        "tokenize", "template", "kernels", "rebind",  "convert", "verify", "synth", "pull",  "list",    "version"}) {
     EXPECT_THAT(outcome.out, HasSubstr(name));
     const Outcome help = run_program({name, "--help"});
     EXPECT_EQ(help.status, 0) << name;
@@ -44,6 +45,53 @@ TEST(Usage, WrongArgumentsAreOneLineAndStatusTwo) {
   expect_error(run_program({"run", "model", "hello", "--seed", "9007199254740992"}), 2, "--seed");
   expect_error(run_program({"logits", "model", "--out", "x"}), 2, "--tokens");
   expect_error(run_program({"logits", "model", "--tokens", "1,x", "--out", "x"}), 2, "--tokens");
+}
+
+TEST(Usage, NumbersAreRefusedWithTheOptionTheValueAndTheRange) {
+  const auto refuses = [](std::vector<std::string> arguments, const char* message) {
+    SCOPED_TRACE(message);
+    expect_error(run_program(arguments), 2, message);
+  };
+  refuses({"run", "model", "hello", "-n", "abc"},
+          "--max-tokens: must be a whole number from 1 to 16777216; got \"abc\"");
+  refuses({"run", "model", "hello", "--temperature", "hot"},
+          "--temperature: must be a number from 0 to 100; got \"hot\"");
+  refuses({"run", "model", "hello", "--temperature", "nan"},
+          "--temperature: must be a number from 0 to 100; got \"nan\"");
+  refuses({"run", "model", "hello", "--top-k", "-1"},
+          "--top-k: must be a whole number from 0 to 4294967295; got \"-1\"");
+  refuses({"run", "model", "hello", "--top-p", ""}, "--top-p: must be a number from 0 to 1; got \"\"");
+  refuses({"run", "model", "hello", "--repetition-window", "1.5"}, "--repetition-window: must be a whole number");
+  refuses({"run", "model", "hello", "--threads", "1025"}, "--threads: must be a whole number from 1 to 1024");
+  refuses({"compare", "model", "--tokens", "1", "--bound", "x"}, "--bound: must be a number from 0");
+  refuses({"plan", "show", "model", "--layer", "-1"}, "--layer: must be a whole number from 0 to 4096; got \"-1\"");
+  refuses({"eval", "ppl", "model", "file", "--window", "1"}, "--window: must be a whole number from 2");
+  refuses({"bench", "model", "-r", "0"}, "--rounds: must be a whole number from 1 to 1000; got \"0\"");
+  refuses({"rebind", "model", "--tolerance", "2"}, "--tolerance: must be a number from 0 to 1; got \"2\"");
+  refuses({"synth", "shape", "out", "--seed", "-1"}, "--seed: must be a whole number from 0 to 9007199254740991");
+}
+
+TEST(Usage, TokenIdsAreRefusedWithTheirPlace) {
+  const auto refuses = [](const char* tokens, const char* message) {
+    for (const char* command : {"logits", "compare"}) {
+      std::vector<std::string> arguments{command, "model", "--tokens", tokens};
+      if (std::string_view(command) == "logits") arguments.insert(arguments.end(), {"--out", "x"});
+      expect_error(run_program(arguments), 2, message);
+    }
+  };
+  refuses("", "--tokens is empty");
+  refuses("1,,2", "--tokens: entry 2 is empty");
+  refuses(",1", "--tokens: entry 1 is empty");
+  refuses("1,2,", "--tokens: entry 3 is empty");
+  refuses("1,x", "--tokens: entry 2 is \"x\", which is no token id");
+  refuses("-1", "--tokens: entry 1 is \"-1\"");
+  refuses("1 2", "--tokens: entry 1 is \"1 2\"");
+  refuses("99999999999", "--tokens: entry 1 is \"99999999999\"");
+}
+
+TEST(Usage, AnEmptyModelIsNoModel) {
+  expect_error(run_program({"run", "", "hello"}), 2, "MODEL: is empty");
+  expect_error(run_program({"convert", "", "out"}), 2, "SOURCE: is empty");
 }
 
 TEST(Usage, SamplingThatWouldDoNothingIsRefused) {

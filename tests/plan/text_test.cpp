@@ -15,6 +15,8 @@
 #include "plan/diff.h"
 #include "plan/execution_plan.h"
 #include "plan/lint.h"
+#include "plan/overlay.h"
+#include "plan/pins.h"
 #include "plan/text_case.h"
 
 namespace candor::plan {
@@ -165,15 +167,40 @@ std::string print_findings(const CompileInput& input) {
   return out.empty() ? "none\n" : out;
 }
 
-/// What the overlay changes in the plan of the manifest alone.
-std::string print_changes(CompileInput input, const ExecutionPlan& plan) {
+/// What the overlay changes in the plan of the manifest alone. Where the two have different digests, something must.
+std::string print_changes(CompileInput input) {
+  const Json overlay = input.runtime_inference == nullptr
+                           ? Json()
+                           : effective_overlay(input.manifest_inference, *input.runtime_inference);
   input.runtime_inference = nullptr;
+  const ExecutionPlan before = *compile(input);
+  input.runtime_inference = &overlay;
+  const ExecutionPlan after = *compile(input);
+  const std::vector<Change> changes = diff(before, after);
+  EXPECT_EQ(changes.empty(), canonical_digest(before.to_json()) == canonical_digest(after.to_json()));
   std::string out;
-  for (const Change& change : diff(*compile(input), plan)) {
+  for (const Change& change : changes) {
     const auto side = [](const std::string& text) { return text.empty() ? std::string("nothing") : text; };
     out += fmt::format("{} {} {}: {} -> {}\n", change.where, change.subject, change.field, side(change.before),
                        side(change.after));
   }
+  return out.empty() ? "none\n" : out;
+}
+
+/// What is left of the overlay, or why it is refused before anything is compiled.
+std::string print_overlay(const CompileInput& input) {
+  try {
+    return to_js_json(effective_overlay(input.manifest_inference, *input.runtime_inference)) + "\n";
+  } catch (const Error& error) {
+    return error.what() + std::string("\n");
+  }
+}
+
+/// The pins that do not hold, and why a manifest with such is refused.
+std::string print_pins(const CompileInput& input) {
+  std::string out;
+  for (const PinDifference& difference : pin_differences(input.manifest_inference, *input.registry))
+    out += difference.text() + "\n";
   return out.empty() ? "none\n" : out;
 }
 
@@ -183,7 +210,7 @@ void check_names(const TextCase& text_case) {
       "steps",          "profiles",       "session",         "policies",           "manifest",     "overlay",
       "layers",         "model",          "expect error",    "expect steps",       "expect order", "expect fields",
       "expect sources", "expect session", "expect policies", "expect kernel path", "expect patch", "expect no plan",
-      "expect lint",    "expect diff"};
+      "expect lint",    "expect diff",    "expect overlay",  "expect pins"};
   bool expects = false;
   for (const TextSection& section : text_case.sections) {
     EXPECT_TRUE(kNames.contains(section.name)) << "unknown section: " << section.name;
@@ -202,6 +229,14 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
   if (const TextSection* findings = text_case.find("expect lint")) {
     EXPECT_EQ(squeeze(print_findings(input)), squeeze(findings->lines));
   }
+  if (const TextSection* left = text_case.find("expect overlay")) {
+    ASSERT_NE(input.runtime_inference, nullptr) << "the case has no overlay";
+    EXPECT_EQ(squeeze(print_overlay(input)), squeeze(left->lines));
+  }
+  if (const TextSection* pins = text_case.find("expect pins")) {
+    EXPECT_EQ(squeeze(print_pins(input)), squeeze(pins->lines));
+    return;  // a plan with other pins is refused
+  }
   const TextSection* error = text_case.find("expect error");
   try {
     const std::optional<ExecutionPlan> plan = compile(input);
@@ -213,7 +248,7 @@ void check_case(const TextCase& text_case, const kernels::KernelRegistry& regist
     if (!plan) return;
     for (const TextSection& section : text_case.sections) check_section(section, *plan);
     if (const TextSection* changes = text_case.find("expect diff")) {
-      EXPECT_EQ(squeeze(print_changes(input, *plan)), squeeze(changes->lines));
+      EXPECT_EQ(squeeze(print_changes(input)), squeeze(changes->lines));
     }
   } catch (const Error& refused) {
     if (error == nullptr && text_case.find("expect lint") != nullptr) return;  // lint has more to say than the refusal
