@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -51,10 +52,14 @@ class Bench {
   Json run() {
     for (const auto& [n, k] : {Pair{2048, 2048}, Pair{5632, 2048}, Pair{2048, 5632}, Pair{32000, 2048}, Pair{512, 512},
                                Pair{1280, 512}, Pair{8192, 512}}) {
-      for (const char* type : {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}) {
+      for (const char* type : kEncodings) {
         matmul(type, 1, n, k);
         if (n != 32000) matmul(type, 256, n, k);
       }
+    }
+    for (const char* type : kEncodings) {
+      experts(type, 1, 768, 2048);
+      experts(type, 256, 768, 2048);
     }
     for (const std::uint32_t context : {256u, 4096u}) {
       for (const Encoding encoding : {Encoding::f32, Encoding::f16}) {
@@ -72,6 +77,8 @@ class Bench {
   }
 
  private:
+  static constexpr const char* kEncodings[] = {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"};
+
   struct Pair {
     std::uint32_t n, k;
   };
@@ -134,27 +141,61 @@ class Bench {
     if (!wanted(name)) return;
     const cpu::Kernel& product = kernel("cpu/matmul_" + type + ".cpp");
     const Encoding weight_encoding = *parse_encoding(type);
-    const std::uint32_t block = info(weight_encoding).block_size;
-    const Encoding src_encoding = block == 256 ? Encoding::a8_256 : block == 32 ? Encoding::a8_32 : Encoding::f32;
-
     // Decoding reads each weight once a token, from memory: as many copies as caches do not hold.
     const std::uint64_t bytes = product.packed_bytes(n, k);
     const std::uint64_t copies = m == 1 ? std::max<std::uint64_t>(1, (std::uint64_t{160} << 20) / bytes) : 1;
     const Bytes weights = random_bytes(bytes * copies, random_);
-    Slot x(m, k), src(m, k, src_encoding), dst(m, n);
-    x.fill(random_);
-    if (src_encoding != Encoding::f32) {
-      Call quantize(kernel(block == 256 ? "cpu/quantize_a8_256.cpp" : "cpu/quantize_a8_32.cpp"), pool_);
-      quantize.inputs = {x.view()};
-      quantize.run(src);
-    }
+    const Slot src = activations(weight_encoding, m, k), dst(m, n);
     Call call(product, pool_);
-    call.inputs = {src_encoding == Encoding::f32 ? x.view() : src.view()};
+    call.inputs = {src.view()};
     call.weights = {{weights.data(), n, k, weight_encoding}};
     const Limit limit = m == 1 ? Limit::read : Limit::multiply;
     const double units = m == 1 ? static_cast<double>(bytes) : 2.0 * m * n * k;
     report(name, limit, units, measure(limit, units, [&](std::uint32_t i) {
              call.weights[0].data = weights.data() + i % copies * bytes;
+             call.run(dst);
+           }));
+  }
+
+  /// What a product with weights of `weight` reads: m rows of k columns.
+  Slot activations(Encoding weight, std::uint32_t m, std::uint32_t k) {
+    const std::uint32_t block = info(weight).block_size;
+    Slot x(m, k);
+    x.fill(random_);
+    if (block == 1) return x;
+    Slot quantized(m, k, block == 256 ? Encoding::a8_256 : Encoding::a8_32);
+    Call quantize(kernel(block == 256 ? "cpu/quantize_a8_256.cpp" : "cpu/quantize_a8_32.cpp"), pool_);
+    quantize.inputs = {x.view()};
+    quantize.run(quantized);
+    return quantized;
+  }
+
+  /// Eight experts a token; each token has others, of as many as caches do not hold.
+  void experts(const std::string& type, std::uint32_t m, std::uint32_t n, std::uint32_t k) {
+    constexpr std::uint32_t kPerToken = 8;
+    const std::string name = fmt::format("expert_matmul_{} {}x{}x{}, {} a token", type, m, n, k, kPerToken);
+    if (!wanted(name)) return;
+    const cpu::Kernel& product = kernel("cpu/expert_matmul.cpp", type.c_str());
+    const Encoding weight_encoding = *parse_encoding(type);
+    const std::uint64_t bytes = product.packed_bytes(n, k);
+    const auto count =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(2 * kPerToken, (std::uint64_t{160} << 20) / bytes));
+    const Bytes weights = random_bytes(bytes * count, random_);
+    const Slot src = activations(weight_encoding, m, k), chosen(m, kPerToken, Encoding::u32), dst(m, kPerToken * n);
+    Call call(product, pool_);
+    call.inputs = {src.view(), chosen.view()};
+    for (std::uint32_t i = 0; i < count; ++i)
+      call.weights.push_back({weights.data() + i * bytes, n, k, weight_encoding});
+    call.constants = {{double(count)}, {double(kPerToken)}, {1}};
+    const Limit limit = m == 1 ? Limit::read : Limit::multiply;
+    const double units = m == 1 ? static_cast<double>(bytes) * kPerToken : 2.0 * m * n * k * kPerToken;
+    report(name, limit, units, measure(limit, units, [&](std::uint32_t i) {
+             for (std::uint32_t row = 0; row < m; ++row)
+               for (std::uint32_t j = 0; j < kPerToken; ++j) {
+                 const std::uint32_t expert = ((i + row) * kPerToken + j) % count;
+                 std::memcpy(chosen.view().data + row * chosen.view().row_bytes + j * sizeof expert, &expert,
+                             sizeof expert);
+               }
              call.run(dst);
            }));
   }

@@ -26,6 +26,8 @@ struct ConvertArguments {
   std::string quant = "keep";
   std::string quant_map;
   std::string kernel_path;
+  std::string pooling;
+  std::uint32_t context = 0;
   bool requantize = false;
   bool no_golden = false;
   bool tensors = false;
@@ -49,6 +51,8 @@ ConvertOptions convert_options(const ConvertArguments& arguments) {
   options.make_header = [&arguments](const ModelSource& planned) {
     runtime::PlanOptions plan;
     plan.kernel_path = arguments.kernel_path;
+    plan.pooling = arguments.pooling;
+    plan.context = arguments.context;
     return runtime::generate_manifest(planned, plan);
   };
   return options;
@@ -122,6 +126,9 @@ int convert_model(const ConvertArguments& arguments) {
         arguments.source);
   if (options.format != OutputFormat::artifact && !arguments.kernel_path.empty())
     fail(ErrorCode::usage, "--kernel-path is for artifacts; a {} file has no manifest", to_string(options.format));
+  if (options.format != OutputFormat::artifact && (!arguments.pooling.empty() || arguments.context != 0))
+    fail(ErrorCode::usage, "--pooling and --context are for artifacts; a {} file has no manifest",
+         to_string(options.format));
   ThreadPool pool(arguments.threads);
   std::optional<Progress> progress(std::in_place, "converting", planned_bytes(source, options), true);
   const ConvertReport report_of_run = convert(source, options, pool, &*progress);
@@ -154,6 +161,9 @@ void add_convert(CLI::App& program, Invocation& invocation) {
   app.add_flag("--requantize", arguments->requantize, "Encode anew what is quantized already, losing precision twice");
   app.add_option("--kernel-path", arguments->kernel_path, "For artifacts: rules that choose the kernels")
       ->type_name("ID|FILE");
+  add_pooling(app, arguments->pooling);
+  add_context(app, arguments->context,
+              "what a SOURCE's manifest holds, else the model's, at most 4096; only LongRoPE differs");
   app.add_flag("--no-golden", arguments->no_golden, "Do not run the artifact to record golden logits in its manifest");
   app.add_flag("--tensors", arguments->tensors, "List every tensor with what encoding it cost");
   add_threads(app, arguments->threads);

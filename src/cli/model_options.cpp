@@ -51,6 +51,21 @@ void add_plan_options(CLI::App& app, PlanArguments& arguments) {
                  "not for artifacts, which pin theirs")
       ->type_name("ID|FILE")
       ->group("Plan");
+  app.add_option(
+         "--registry", arguments.registry,
+         "A folder with registry.json, kernel-ref-digests.json and kernel-paths in place of the built-in registry")
+      ->type_name("DIR")
+      ->group("Plan");
+  add_repeated(app, "--session", arguments.session,
+               "A session setting, such as kvcache.kvDtype=f16; the value is JSON, or else a text; repeatable")
+      ->type_name("KEY=VALUE")
+      ->group("Plan");
+  app.add_option("--patch", arguments.patch, "An executionPatch {set, remove, add} for the plan's steps")
+      ->type_name("FILE")
+      ->group("Plan");
+  app.add_option("--overlay", arguments.overlay, "{session, executionPatch}; --session and --patch come over it")
+      ->type_name("FILE")
+      ->group("Plan");
   add_pooling(app, arguments.pooling);
 }
 
