@@ -37,6 +37,12 @@ class Backend {
   /// Whether the device has a feature that a kernel's registry entry names under `requires`: "shader-f16".
   [[nodiscard]] virtual bool has_feature(std::string_view feature) const = 0;
 
+  /// Whether weights, caches and slots take this machine's main memory.
+  [[nodiscard]] virtual bool in_main_memory() const { return true; }
+
+  /// Whether each slot that is alive is a buffer of its own; otherwise all lie in one arena.
+  [[nodiscard]] virtual bool separate_slots() const { return false; }
+
   /// The following throw Error(plan) if the backend has no such kernel.
   [[nodiscard]] virtual WeightLayout weight_layout(const Instruction& user, Encoding encoding, std::uint64_t rows,
                                                    std::uint64_t cols) const = 0;

@@ -26,6 +26,7 @@ struct ProgramValue {
   std::uint32_t cols = 0;
   std::uint64_t row_bytes = 0;  ///< a multiple of 64
   std::uint64_t offset = 0;     ///< in the phase's arena, a multiple of 64
+  std::uint32_t buffer = 0;     ///< of a backend with separate slots: index into Program::slot_buffers
 };
 
 struct ProgramOperand {
@@ -110,7 +111,8 @@ struct Program {
   std::array<ProgramPhase, 2> phases;  ///< by Phase
   std::vector<ProgramWeight> weights;
   std::vector<ProgramKv> kv;
-  std::uint64_t arena_bytes = 0;
+  std::uint64_t arena_bytes = 0;            ///< all memory for slots
+  std::vector<std::uint64_t> slot_buffers;  ///< bytes of each; empty where slots lie in one arena
   std::uint64_t scratch_bytes = 0;
 
   [[nodiscard]] const ProgramPhase& phase(Phase which) const { return phases[static_cast<std::size_t>(which)]; }

@@ -68,6 +68,7 @@ void add_list(CLI::App& program, Invocation& invocation);
 void add_verify(CLI::App& program, Invocation& invocation);
 void add_synth(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
+void add_device(CLI::App& program, Invocation& invocation);
 void add_version(CLI::App& program, Invocation& invocation);
 
 }  // namespace candor::cli

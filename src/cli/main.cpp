@@ -22,7 +22,7 @@ namespace {
 void add_subcommands(CLI::App& program, Invocation& invocation) {
   for (const auto add : {add_run,    add_replay, add_plan,     add_compare,  add_inspect, add_logits, add_embed,
                          add_rerank, add_eval,   add_tokenize, add_template, add_kernels, add_rebind, add_convert,
-                         add_verify, add_synth,  add_bench,    add_pull,     add_list,    add_version})
+                         add_verify, add_synth,  add_bench,    add_device,   add_pull,    add_list,   add_version})
     add(program, invocation);
 }
 

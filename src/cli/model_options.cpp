@@ -51,6 +51,10 @@ void add_plan_options(CLI::App& app, PlanArguments& arguments) {
                  "not for artifacts, which pin theirs")
       ->type_name("ID|FILE")
       ->group("Plan");
+  app.add_option("--backend", arguments.backend, "Whose kernels: cpu or webgpu (default: the manifest's own, else cpu)")
+      ->check(CLI::IsMember(std::vector<std::string>{"cpu", "webgpu"}))
+      ->type_name("NAME")
+      ->group("Plan");
   app.add_option(
          "--registry", arguments.registry,
          "A folder with registry.json, kernel-ref-digests.json and kernel-paths in place of the built-in registry")
@@ -101,6 +105,16 @@ void add_context(CLI::App& app, std::uint32_t& context, const std::string& other
       ->group("Execution");
 }
 
+void add_adapter(CLI::App& app, std::string& library, std::string& adapter) {
+  app.add_option("--adapter", adapter, "Part of a GPU's name, where candor device lists several")
+      ->type_name("NAME")
+      ->group("Execution");
+  app.add_option("--webgpu-lib", library,
+                 "The WebGPU library (default: CANDOR_WEBGPU_LIB, then where scripts/get-webgpu puts it)")
+      ->type_name("FILE")
+      ->group("Execution");
+}
+
 void add_isa(CLI::App& app, std::string& isa) {
   app.add_option("--isa", isa, "Instruction set: portable, avx2, avx512, neon (default: the best here)")
       ->type_name("NAME")
@@ -144,6 +158,7 @@ void add_load_options(CLI::App& app, LoadArguments& arguments) {
   add_context(app, arguments.context, "the plan's or the model's, at most 4096");
   add_threads(app, arguments.threads);
   add_isa(app, arguments.isa);
+  add_adapter(app, arguments.webgpu_library, arguments.adapter);
   add_verify(app, arguments.verify);
   add_prefill_chunk(app, arguments.prefill_chunk);
 }
@@ -158,6 +173,7 @@ runtime::PlanOptions plan_options(const PlanArguments& arguments) {
   runtime::PlanOptions options;
   options.kernel_path = arguments.kernel_path;
   options.pooling = arguments.pooling;
+  options.backend = arguments.backend;
   options.registry = arguments.registry;
   options.rows = arguments.rows == "all" ? runtime::RowSelection::all : runtime::RowSelection::last;
   if (!arguments.overlay.empty()) read_overlay(arguments.overlay, options);
@@ -171,6 +187,8 @@ runtime::LoadOptions load_options(const LoadArguments& arguments, bool show_prog
   runtime::LoadOptions options;
   options.threads = arguments.threads;
   options.isa = arguments.isa;
+  options.webgpu_library = arguments.webgpu_library;
+  options.adapter = arguments.adapter;
   options.context = arguments.context;
   options.prefill_rows = arguments.prefill_chunk;
   if (!show_progress) return options;

@@ -17,6 +17,7 @@ namespace candor::cli {
 struct PlanArguments {
   std::string model;
   std::string kernel_path;
+  std::string backend;  ///< empty: what the manifest's kernels are of, or cpu
   std::string registry;
   std::vector<std::string> session;  ///< "key=value"
   std::string patch;                 ///< file of an executionPatch
@@ -37,6 +38,8 @@ struct PairArguments {
 struct LoadArguments {
   unsigned threads = 0;
   std::string isa;
+  std::string webgpu_library;
+  std::string adapter;
   std::string verify = "header";
   std::uint32_t context = 0;
   std::uint32_t prefill_chunk = runtime::kDefaultPrefillRows;
@@ -52,6 +55,9 @@ void add_pooling(CLI::App& app, std::string& pooling);
 /// MODEL, OTHER and what shapes their plans.
 void add_pair_options(CLI::App& app, PairArguments& arguments);
 void add_load_options(CLI::App& app, LoadArguments& arguments);
+
+/// --webgpu-lib and --adapter.
+void add_adapter(CLI::App& app, std::string& library, std::string& adapter);
 
 /// --threads alone, for what computes but runs no plan.
 void add_threads(CLI::App& app, unsigned& threads);

@@ -73,7 +73,7 @@ struct Bound {
   Bound(const std::string& path, const runtime::PlanOptions& options) : model(runtime::compile_model(path, options)) {
     runtime::LoadOptions load;
     load.threads = 1;  // scratch is sized by threads, which are not what is compared
-    program = runtime::bind_model(model, *runtime::make_backend("cpu", load), load);
+    program = runtime::bind_model(model, *runtime::make_backend(runtime::backend_of(model), load), load);
   }
 };
 

@@ -87,7 +87,7 @@ Json filtered_json(const Program& program, const PlanCommandArguments& arguments
 int plan_program(const PlanCommandArguments& arguments) {
   const runtime::CompiledModel model = runtime::compile_model(arguments.plan.model, plan_options(arguments.plan));
   const runtime::LoadOptions options = load_options(arguments.load, false);
-  const auto backend = runtime::make_backend("cpu", options);
+  const auto backend = runtime::make_backend(runtime::backend_of(model), options);
   const Program program = runtime::bind_model(model, *backend, options);
   if (arguments.json) {
     print_json(filtered_json(program, arguments));

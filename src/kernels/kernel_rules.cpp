@@ -8,14 +8,15 @@
 
 namespace candor::embedded {
 extern const std::string_view kernel_path_cpu;
-}
+extern const std::string_view kernel_path_webgpu;
+}  // namespace candor::embedded
 
 namespace candor::kernels {
 namespace {
 
 /// The files of kernel_paths/, by id.
-constexpr std::array<std::pair<std::string_view, const std::string_view*>, 1> kBuiltin{
-    {{"cpu", &embedded::kernel_path_cpu}}};
+constexpr std::array<std::pair<std::string_view, const std::string_view*>, 2> kBuiltin{
+    {{"cpu", &embedded::kernel_path_cpu}, {"webgpu", &embedded::kernel_path_webgpu}}};
 
 std::string required_string(const Json& path, const char* key) {
   if (!path.is_object() || !path.contains(key) || !path[key].is_string() ||

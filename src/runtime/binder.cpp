@@ -60,6 +60,37 @@ class Arena {
   std::uint64_t end_ = 0;
 };
 
+/// Hands out whole buffers: the smallest free one that is large enough, else the largest free one, which grows, else a
+/// new one.
+class BufferPool {
+ public:
+  explicit BufferPool(std::vector<std::uint64_t>& sizes) : sizes_(sizes), taken_(sizes.size()) {}
+
+  std::uint32_t take(std::uint64_t bytes) {
+    std::size_t best = sizes_.size();
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      if (taken_[i]) continue;
+      const bool fits = sizes_[i] >= bytes;
+      const bool better = best == sizes_.size() ||
+                          (sizes_[best] >= bytes ? fits && sizes_[i] < sizes_[best] : sizes_[i] > sizes_[best]);
+      if (better) best = i;
+    }
+    if (best == sizes_.size()) {
+      sizes_.push_back(0);
+      taken_.push_back(false);
+    }
+    sizes_[best] = std::max(sizes_[best], bytes);
+    taken_[best] = true;
+    return static_cast<std::uint32_t>(best);
+  }
+
+  void give_back(std::uint32_t buffer) { taken_[buffer] = false; }
+
+ private:
+  std::vector<std::uint64_t>& sizes_;
+  std::vector<bool> taken_;
+};
+
 class Binder {
  public:
   explicit Binder(const BindInput& input) : input_(input) {}
@@ -176,6 +207,10 @@ class Binder {
       sizes[v] = checked_mul(value.row_bytes, rows, value.slot);
       dying[flow.values[v].last_read].push_back(v);
     }
+    if (input_.backend.separate_slots()) {
+      pool_values(flow, phase, sizes, dying);
+      return;
+    }
     std::vector<bool> moved(phase.values.size());
     for (std::uint32_t i = 0; i < flow.steps.size(); ++i) {
       const plan::StepInstance& step = flow.steps[i];
@@ -190,6 +225,21 @@ class Binder {
         if (!moved[v]) arena.give_back(phase.values[v].offset, sizes[v]);
     }
     program_.arena_bytes = std::max(program_.arena_bytes, arena.end());
+  }
+
+  /// The same with buffers in place of ranges. A result never takes over an operand's: a kernel may not write what it
+  /// reads.
+  void pool_values(const plan::PhaseFlow& flow, ProgramPhase& phase, const std::vector<std::uint64_t>& sizes,
+                   const std::vector<std::vector<std::uint32_t>>& dying) {
+    BufferPool pool(program_.slot_buffers);
+    for (std::uint32_t i = 0; i < flow.steps.size(); ++i) {
+      const std::uint32_t result = flow.steps[i].value;
+      phase.values[result].buffer = pool.take(sizes[result]);
+      for (const std::uint32_t v : dying[i]) pool.give_back(phase.values[v].buffer);
+    }
+    program_.arena_bytes = 0;
+    for (const std::uint64_t bytes : program_.slot_buffers)
+      program_.arena_bytes = checked_add(program_.arena_bytes, bytes, "slots");
   }
 
   static constexpr std::uint32_t kNone = 0xffffffff;

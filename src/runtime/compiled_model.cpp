@@ -14,6 +14,7 @@
 #include "kernels/registry.h"
 #include "models/description.h"
 #include "models/manifest.h"
+#include "models/original.h"
 #include "plan/generate.h"
 #include "plan/overlay.h"
 #include "plan/pins.h"
@@ -33,9 +34,13 @@ KernelPath parse_kernel_path(Json path) {
   return {std::nullopt, std::move(path)};
 }
 
+std::string path_backend(const PlanOptions& options) {
+  return options.backend.empty() ? "cpu" : options.backend;
+}
+
 KernelPath find_kernel_path(const PlanOptions& options) {
   const std::string& name = options.kernel_path;
-  if (name.empty()) return {kernels::builtin_kernel_rules(options.backend), {}};
+  if (name.empty()) return {kernels::builtin_kernel_rules(path_backend(options)), {}};
   if (name.ends_with(".json")) return parse_kernel_path(parse_json(read_file(name, limits::json_bytes), name));
   const std::filesystem::path folder = std::filesystem::path(options.registry) / "kernel-paths";
   if (options.registry.empty() || !std::filesystem::exists(folder)) return {kernels::builtin_kernel_rules(name), {}};
@@ -173,15 +178,35 @@ Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
   const KernelPath path = find_kernel_path(options);
   const auto registry = registry_of(options);
   const std::string name = models::source_name(source);
-  if (path.rules) return models::make_manifest({name, source.tensors(), description, *path.rules, *registry});
+  if (path.rules) return models::make_manifest(
+        {name, source.tensors(), description, *path.rules, *registry, source.path().string()});
   // The facts of the model are the family's; the execution is what the path lists.
-  Json manifest = models::make_manifest({name, source.tensors(), description,
-                                         kernels::builtin_kernel_rules(options.backend), kernels::builtin_registry()});
+  Json manifest =
+      models::make_manifest({name, source.tensors(), description, kernels::builtin_kernel_rules(path_backend(options)),
+                             kernels::builtin_registry()});
   auto execution = plan::build_execution_from_kernel_path(&path.steps, {}, *registry);
   if (!execution) fail(ErrorCode::plan, "kernel path {}: it lists no steps", options.kernel_path);
   for (const auto& [key, value] : execution->items()) manifest["inference"][key] = value;
   if (const js::Value id = js::get(&path.steps, "id"); js::is_string(id)) manifest["kernelPath"] = *id;
   return manifest;
+}
+
+std::string backend_of(const CompiledModel& compiled) {
+  std::string found;
+  std::string first;
+  for (const auto* phase : {&compiled.flow.prefill, &compiled.flow.decode})
+    for (const plan::StepInstance& step : phase->steps) {
+      const js::Value stated = js::get(&step.variant->raw, "backend");
+      const std::string backend = js::is_string(stated) ? stated->get<std::string>() : "cpu";
+      if (found.empty()) {
+        found = backend;
+        first = step.step->id;
+      }
+      if (backend != found)
+        fail(ErrorCode::plan, "step \"{}\" has a kernel of {} and step \"{}\" one of {}; a plan runs on one backend",
+             first, found, step.step->id, backend);
+    }
+  return found.empty() ? "cpu" : found;
 }
 
 CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
@@ -195,6 +220,11 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   model.max_positions = architecture_number(model.manifest, "maxSeqLen", limits::context);
   model.stop_tokens = manifest_stop_tokens(model.manifest, model.vocabulary);
   model.manifest_digest = canonical_digest(model.manifest);
+  if (options.manifest.is_null() && options.registry.empty() && models::is_original_artifact(model.source))
+    fail(ErrorCode::unsupported,
+         "{}: the steps of this artifact are for the original's kernels and leave out part of what its manifest "
+         "describes; make complete ones with candor convert {} OUTPUT",
+         path.string(), path.string());
   plan::check_pins(inference, *model.registry);
 
   model.overlay = Json::object();
@@ -219,6 +249,12 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
   model.plan_digest = canonical_digest(model.plan.to_json());
   model.flow = plan::check_dataflow(
       {model.plan, model.layers, *model.registry, [&](std::string_view name) { return model.source.find(name); }});
+  if (const std::string backend = backend_of(model); !options.backend.empty() && backend != options.backend)
+    fail(
+        ErrorCode::usage,
+        "{}: --backend {} is asked for, but the plan's kernels are of {}; candor rebind MODEL --kernel-path {} pins an "
+        "artifact's steps to that backend's",
+        path.string(), options.backend, backend, options.backend);
   return model;
 }
 

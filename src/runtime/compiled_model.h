@@ -30,7 +30,9 @@ struct PlanOptions {
   /// is given of one in its kernel-paths. Empty: the backend's default.
   std::string kernel_path;
   std::string registry;  ///< folder with registry.json, kernel-ref-digests.json, kernel-paths/; empty: the built-in one
-  std::string backend = "cpu";
+  /// Whose kernel path a manifest is generated with, where `kernel_path` names none; empty: cpu. The plan's kernels must
+  /// be of this backend, if one is given.
+  std::string backend;
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
   RowSelection rows = RowSelection::last;
@@ -68,6 +70,9 @@ struct CompiledModel {
 
 /// A manifest made from the model's family and a kernel path, whatever manifest it has.
 [[nodiscard]] Json generate_manifest(const ModelSource& source, const PlanOptions& options);
+
+/// The backend whose kernels the plan's steps name. Throws Error(plan) if they are of several.
+[[nodiscard]] std::string backend_of(const CompiledModel& compiled);
 
 /// Throws Error: not_found, format, unsupported, integrity (a kernelRef that differs from the kernel in this build,
 /// naming step, expected and found), plan.

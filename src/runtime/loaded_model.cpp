@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/backend.h"
+#include "backends/webgpu/backend.h"
 #include "base/error.h"
 #include "base/js_value.h"
 #include "base/limits.h"
@@ -59,7 +60,8 @@ ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& o
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const std::string& name, const LoadOptions& options) {
-  if (name != "cpu") fail(ErrorCode::device, "backend \"{}\" is unknown; known is cpu", printable(name));
+  if (name == "webgpu") return webgpu::make_webgpu_backend({options.webgpu_library, options.adapter});
+  if (name != "cpu") fail(ErrorCode::device, "backend \"{}\" is unknown; known are cpu, webgpu", printable(name));
   return cpu::make_cpu_backend({options.threads, cpu::choose_isa(options.isa)});
 }
 
@@ -70,27 +72,38 @@ Program bind_model(const CompiledModel& compiled, const Backend& backend, const 
 }
 
 LoadedModel::LoadedModel(CompiledModel compiled, const LoadOptions& options)
-    : compiled_(std::move(compiled)), backend_(make_backend("cpu", options)) {
+    : compiled_(std::move(compiled)), backend_(make_backend(backend_of(compiled_), options)) {
   program_ = bind_model(compiled_, *backend_, options);
-  check_memory(program_);
+  if (backend_->in_main_memory()) check_memory(program_);
   const std::uint64_t total = program_.packed_bytes();
   backend_->load(
       program_, [this](const ProgramWeight& weight) { return stored_bytes(weight); },
       [&](std::uint64_t done) {
         if (options.progress) options.progress(done, total);
       });
+  drop_packed();
   packing_ = {};
 }
 
 /// A tensor cut across shards has no place in one map, so it is put together here.
 std::span<const std::byte> LoadedModel::stored_bytes(const ProgramWeight& weight) {
-  const TensorInfo& tensor = *compiled_.source.find(weight.tensor);
-  const std::size_t part = tensor.bytes / weight.parts;
-  if (tensor.extents.size() == 1) return compiled_.source.bytes(tensor).subspan(weight.part * part, part);
+  drop_packed();
+  const ModelSource& source = compiled_.source;
+  const TensorInfo& tensor = *source.find(weight.tensor);
+  const std::size_t size = tensor.bytes / weight.parts;
+  const std::size_t first = weight.part * size;
+  if (!weight.layout.empty()) packed_ = {&tensor, first, size};
+  if (tensor.extents.size() == 1) return source.bytes(tensor).subspan(first, size);
   std::vector<std::byte>& out = weight.layout.empty() ? joined_.emplace_back() : packing_;
-  out.resize(tensor.bytes);
-  compiled_.source.copy_bytes(tensor, out);
-  return std::span(out).subspan(weight.part * part, part);
+  out.resize(size);
+  source.copy_bytes(tensor, first, out);
+  return out;
+}
+
+/// What has been packed is read from there; its pages of the file would be a second copy.
+void LoadedModel::drop_packed() {
+  if (packed_.tensor) compiled_.source.drop_pages(*packed_.tensor, packed_.first, packed_.size);
+  packed_ = {};
 }
 
 }  // namespace candor::runtime

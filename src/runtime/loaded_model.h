@@ -19,6 +19,8 @@ inline constexpr std::uint32_t kDefaultPrefillRows = 256;
 struct LoadOptions {
   unsigned threads = 0;         ///< 0: one for each processor the process may use
   std::string isa;              ///< empty: the best here
+  std::string webgpu_library;   ///< empty: see backends/webgpu/library.h
+  std::string adapter;          ///< part of a WebGPU adapter's name; empty: the only one
   std::uint32_t context = 0;    ///< 0: session kvcache.maxSeqLen, else the model's, at most kDefaultContext
   std::uint32_t sequences = 1;  ///< sequences held at once
   std::uint32_t prefill_rows = kDefaultPrefillRows;  ///< rows of a prefill chunk; changes no bit of a result
@@ -36,11 +38,19 @@ class LoadedModel {
   [[nodiscard]] std::uint32_t context() const { return program_.limits.context; }
 
  private:
+  /// Bytes of a tensor that are being packed.
+  struct Packing {
+    const TensorInfo* tensor = nullptr;
+    std::uint64_t first = 0, size = 0;
+  };
+
   [[nodiscard]] std::span<const std::byte> stored_bytes(const ProgramWeight& weight);
+  void drop_packed();
 
   CompiledModel compiled_;
   std::vector<std::vector<std::byte>> joined_;  // tensors cut across shards that are read as they are stored
   std::vector<std::byte> packing_;              // such a tensor while it is packed
+  Packing packed_;
   std::unique_ptr<Backend> backend_;
   Program program_;
 };
