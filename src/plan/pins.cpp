@@ -18,6 +18,7 @@ std::string string_field(const Json& object, const char* key) {
 
 /// What a step's kernel is, and its ref in this build.
 struct StepKernel {
+  std::string step;
   std::string name;  ///< "file#entry"
   std::optional<kernels::KernelRef> ref;
 };
@@ -27,7 +28,7 @@ std::optional<StepKernel> kernel_of(const Json& step, const kernels::KernelRegis
   const std::string kernel = js::trimmed_text(js::get(&step, "kernel"));
   if (!js::is_string(js::get(&step, "kernel")) || kernel.empty()) return std::nullopt;
   const std::string entry = kernels::entry_name(js::get(&step, "entry"));
-  StepKernel out{kernel + "#" + entry, std::nullopt};
+  StepKernel out{printable(string_field(step, "id")), kernel + "#" + entry, std::nullopt};
   if (registry.digest(kernel, entry)) out.ref = kernels::build_kernel_ref(registry, kernel, entry);
   return out;
 }
@@ -65,7 +66,7 @@ std::vector<PinDifference> pin_differences(const Json& inference, const kernels:
   for (const Json& step : *steps) {
     const auto kernel = kernel_of(step, registry);
     if (!kernel) continue;
-    add(fmt::format("step \"{}\"", printable(string_field(step, "id"))), *kernel, js::get(&step, "kernelRef"));
+    add(fmt::format("step \"{}\"", kernel->step), *kernel, js::get(&step, "kernelRef"));
     if (kernel->ref) by_id.emplace(kernel->ref->id, *kernel);
   }
   const js::Value profiles = js::at_path(&inference, {"sessionDefaults", "compute", "kernelProfiles"});
@@ -74,7 +75,8 @@ std::vector<PinDifference> pin_differences(const Json& inference, const kernels:
     const js::Value ref = js::get(&(*profiles)[i], "kernelRef");
     if (!js::is_plain_object(ref)) continue;
     const auto kernel = by_id.find(string_field(*ref, "id"));
-    if (kernel != by_id.end()) add(fmt::format("kernel profile {}", i), kernel->second, ref);
+    if (kernel != by_id.end())
+      add(fmt::format("kernel profile {}, of step \"{}\"", i, kernel->second.step), kernel->second, ref);
   }
   return differences;
 }

@@ -15,7 +15,7 @@ class KernelRegistry;
 namespace candor::plan {
 
 struct PinDifference {
-  std::string place;     ///< "step \"layer_both_2_q_proj\"" or "kernel profile 3"
+  std::string place;     ///< "step \"embed\"", or "kernel profile 0, of step \"embed\"" (the first that uses it)
   std::string kernel;    ///< "file#entry"
   std::string expected;  ///< digest of the kernel in this build, or "id@version" where only those differ; empty if the
                          ///< build has no such kernel
