@@ -112,6 +112,7 @@ void add_replay(CLI::App& program, Invocation& invocation) {
   app.add_flag("--anyway", arguments->anyway, "Run also a model or plan that is not the receipt's");
   add_threads(app, arguments->load.threads);
   add_isa(app, arguments->load.isa);
+  add_adapter(app, arguments->load.webgpu_library, arguments->load.adapter);
   add_verify(app, arguments->load.verify);
   add_prefill_chunk(app, arguments->load.prefill_chunk);
   add_json(app, arguments->json);
