@@ -21,6 +21,7 @@ CANDOR_INLINE void add_scaled_block(F32x16 (&acc)[Rows], const I32x16 (&sum)[Row
 struct Q8_0Panel {
   using Layout = Activations32;
   static constexpr std::uint32_t kStoredBytes = Q8_0::kBytes;
+  static constexpr int kStreams = 4;
   static constexpr std::uint32_t kScales = 512;
   static constexpr std::uint32_t kPanelBytes = kScales + 32;
 
@@ -31,17 +32,20 @@ struct Q8_0Panel {
     __builtin_memcpy(packed + kScales + lane * 2, &block.d, 2);
   }
 
-  template <int Rows>
-  CANDOR_INLINE static void add_block(F32x16 (&acc)[Rows], const std::byte* w,
+  template <int Panels, int Rows>
+  CANDOR_INLINE static void add_block(F32x16 (&acc)[Panels][Rows], const std::byte* w, std::size_t panel_stride,
                                       const ActivationBlock<Activations32, Rows>& a) {
-    I32x16 sum[Rows];
-    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = start_signed(*a.sums[r]); });
+    I32x16 sum[Panels][Rows];
+    unroll<Panels, Rows>([&](auto p, auto r) CANDOR_INLINE_LAMBDA { sum[p][r] = start_signed(*a.sums[r]); });
     unroll<8>([&](auto group) CANDOR_INLINE_LAMBDA {
-      const SignedWeights q = prepare_signed(load_i8(w + group * 64));
-      unroll<Rows>([&](auto r)
-                       CANDOR_INLINE_LAMBDA { sum[r] = dot_signed(sum[r], q, broadcast4(a.q[r] + group * 4)); });
+      unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
+        const SignedWeights q = prepare_signed(load_i8(w + p * panel_stride + group * 64));
+        unroll<Rows>(
+            [&](auto r) CANDOR_INLINE_LAMBDA { sum[p][r] = dot_signed(sum[p][r], q, broadcast4(a.q[r] + group * 4)); });
+      });
     });
-    add_scaled_block<Rows>(acc, sum, w + kScales, a);
+    unroll<Panels>([&](auto p)
+                       CANDOR_INLINE_LAMBDA { add_scaled_block(acc[p], sum[p], w + p * panel_stride + kScales, a); });
   }
 };
 
@@ -49,6 +53,7 @@ struct Q8_0Panel {
 struct Q4_0Panel {
   using Layout = Activations32;
   static constexpr std::uint32_t kStoredBytes = Q4_0::kBytes;
+  static constexpr int kStreams = 4;
   static constexpr std::uint32_t kScales = 256;
   static constexpr std::uint32_t kPanelBytes = kScales + 32;
   static_assert(partial_groups(15) >= 8);
@@ -62,24 +67,29 @@ struct Q4_0Panel {
     __builtin_memcpy(packed + kScales + lane * 2, &block.d, 2);
   }
 
-  template <int Rows>
-  CANDOR_INLINE static void add_block(F32x16 (&acc)[Rows], const std::byte* w,
+  template <int Panels, int Rows>
+  CANDOR_INLINE static void add_block(F32x16 (&acc)[Panels][Rows], const std::byte* w, std::size_t panel_stride,
                                       const ActivationBlock<Activations32, Rows>& a) {
-    PartialDot partial[Rows];
-    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { partial[r] = partial_zero(); });
+    PartialDot partial[Panels][Rows];
+    unroll<Panels, Rows>([&](auto p, auto r) CANDOR_INLINE_LAMBDA { partial[p][r] = partial_zero(); });
     unroll<4>([&](auto pair) CANDOR_INLINE_LAMBDA {
-      const I8x64 packed = load_i8(w + pair * 64);
-      const I8x64 low = bit_field<0, 4>(packed);
-      const I8x64 high = bit_field<4, 4>(packed);
-      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
-        partial[r] = dot_unsigned(partial[r], low, broadcast4(a.q[r] + pair * 8));
-        partial[r] = dot_unsigned(partial[r], high, broadcast4(a.q[r] + pair * 8 + 4));
+      unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
+        const I8x64 packed = load_i8(w + p * panel_stride + pair * 64);
+        const I8x64 low = bit_field<0, 4>(packed);
+        const I8x64 high = bit_field<4, 4>(packed);
+        unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+          partial[p][r] = dot_unsigned(partial[p][r], low, broadcast4(a.q[r] + pair * 8));
+          partial[p][r] = dot_unsigned(partial[p][r], high, broadcast4(a.q[r] + pair * 8 + 4));
+        });
       });
     });
-    I32x16 sum[Rows];
-    unroll<Rows>(
-        [&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = add_partial(broadcast(-Q4_0::kOffset * *a.sums[r]), partial[r]); });
-    add_scaled_block<Rows>(acc, sum, w + kScales, a);
+    unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
+      I32x16 sum[Rows];
+      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
+        sum[r] = add_partial(broadcast(-Q4_0::kOffset * *a.sums[r]), partial[p][r]);
+      });
+      add_scaled_block(acc[p], sum, w + p * panel_stride + kScales, a);
+    });
   }
 };
 

@@ -3,8 +3,10 @@
 // A Format says how a weight block of kBlock × 16 outputs is laid out and multiplied:
 //   Layout                            of the activations: Activations32 or Activations256
 //   kStoredBytes, kPanelBytes         of a block as stored (one output) and packed (16 outputs)
+//   kStreams                          panels that one row streams in lockstep
 //   pack_block(stored, lane, packed)  puts one output's block into a zeroed packed one
-//   add_block<Rows>(acc, block, a)    continues acc[row] by the block's products
+//   add_block<Panels, Rows>(acc, block, panel_stride, a)
+//                                     continues acc[panel][row] by the block's products, panels in lockstep
 // Few rows stream panels in lockstep (bound by memory); many rows take slices of K that stay in the first cache.
 #pragma once
 
@@ -43,7 +45,7 @@ struct IntegerMatmul {
   static void run(const KernelArguments& arguments);
 
  private:
-  static constexpr int lockstep(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+  static constexpr int lockstep(int rows) { return rows == 1 ? Format::kStreams : rows == 2 ? 2 : 1; }
 
   template <int Rows>
   static void few_rows(const KernelArguments& arguments) {
@@ -66,13 +68,10 @@ struct IntegerMatmul {
     const std::size_t panel_bytes = std::size_t{blocks} * Format::kPanelBytes;
     const std::byte* w = weight(arguments, 0).data + panel * panel_bytes;
     F32x16 acc[Panels][Rows];
-    unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
-      unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { acc[p][r] = broadcast(0.0f); });
-    });
+    unroll<Panels, Rows>([&](auto p, auto r) CANDOR_INLINE_LAMBDA { acc[p][r] = broadcast(0.0f); });
     for (std::uint32_t block = 0; block < blocks; ++block, w += Format::kPanelBytes) {
       const auto a = activations<Rows>(x, 0, block);
-      unroll<Panels>([&](auto p)
-                         CANDOR_INLINE_LAMBDA { Format::template add_block<Rows>(acc[p], w + p * panel_bytes, a); });
+      Format::template add_block<Panels, Rows>(acc, w, panel_bytes, a);
     }
     unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
       unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
@@ -142,11 +141,12 @@ struct IntegerMatmul {
   template <int Rows>
   static void multiply_tile(float* c, const Matrix& x, std::uint32_t first_row, std::uint32_t block,
                             std::uint32_t depth, const std::byte* w) {
-    F32x16 acc[Rows];
-    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { acc[r] = block == 0 ? broadcast(0.0f) : load(c + r * kLanes); });
+    F32x16 acc[1][Rows];
+    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { acc[0][r] = block == 0 ? broadcast(0.0f) : load(c + r * kLanes); });
     for (std::uint32_t i = 0; i < depth; ++i)
-      Format::template add_block<Rows>(acc, w + i * Format::kPanelBytes, activations<Rows>(x, first_row, block + i));
-    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { store(c + r * kLanes, acc[r]); });
+      Format::template add_block<1, Rows>(acc, w + i * Format::kPanelBytes, 0,
+                                          activations<Rows>(x, first_row, block + i));
+    unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA { store(c + r * kLanes, acc[0][r]); });
   }
 };
 

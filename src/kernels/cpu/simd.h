@@ -36,6 +36,12 @@ CANDOR_INLINE void unroll(F&& f) {
   (std::make_integer_sequence<int, N>{});
 }
 
+/// Calls f(i, j) for each i below N and j below M, j fastest.
+template <int N, int M, typename F>
+CANDOR_INLINE void unroll(F&& f) {
+  unroll<N>([&](auto i) CANDOR_INLINE_LAMBDA { unroll<M>([&](auto j) CANDOR_INLINE_LAMBDA { f(i, j); }); });
+}
+
 template <typename To, typename From>
 CANDOR_INLINE To bit_cast_to(From from) {
   static_assert(sizeof(To) == sizeof(From));
