@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -179,7 +178,7 @@ std::string read_activation(ConfigReader& reader, std::string_view key) {
 }
 
 bool is_gguf(const ModelSource& source) {
-  return source.format() == SourceFormat::gguf;
+  return source.gguf() != nullptr;
 }
 
 ConfigReader huggingface_reader(const ModelSource& source) {
@@ -407,9 +406,7 @@ void finish_decoder(const ModelSource& source, const DecoderConfig& config, Mode
   if (!config.tied || !head) return;
   // A tied model may still carry its head; it may only be left unread where it is the embedding's copy.
   const TensorInfo* embed = source.find(config.names.embed);
-  const bool same = embed && embed->encoding == head->encoding && embed->bytes == head->bytes &&
-                    std::memcmp(source.bytes(*embed).data(), source.bytes(*head).data(), head->bytes) == 0;
-  if (!same)
+  if (!embed || !source.have_same_bytes(*embed, *head))
     fail(ErrorCode::format,
          "{}: tie_word_embeddings is true but {} differs from {}; set it to false to use the stored head",
          source.path().string(), config.names.lm_head, config.names.embed);

@@ -67,7 +67,8 @@ struct DecoderConfig {
   [[nodiscard]] bool generates() const { return causal && !pooling; }
 };
 
-/// Whether the source is a GGUF file, with that format's names and keys, or has Hugging Face's.
+/// Whether the source is a GGUF file or an artifact made from one, with that format's names and keys, or has Hugging
+/// Face's.
 [[nodiscard]] bool is_gguf(const ModelSource& source);
 [[nodiscard]] ConfigReader huggingface_reader(const ModelSource& source);
 

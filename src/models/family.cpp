@@ -21,7 +21,7 @@ std::string known(std::vector<std::string_view> Family::*names) {
 }
 
 const Family& find_family(const ModelSource& source) {
-  const bool is_gguf = source.format() == SourceFormat::gguf;
+  const bool is_gguf = source.gguf() != nullptr;
   const auto names = is_gguf ? &Family::gguf_architectures : &Family::model_types;
   std::string wanted;
   if (is_gguf) {

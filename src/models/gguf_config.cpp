@@ -17,7 +17,7 @@ std::vector<float> frequency_factors(const ModelSource& source, std::string_view
     fail(ErrorCode::format, "{}: {} holds {} {} values where {} f32 are needed", source.path().string(), name,
          tensor->elements(), to_string(tensor->encoding), count);
   std::vector<float> factors(count);
-  std::memcpy(factors.data(), source.bytes(*tensor).data(), tensor->bytes);
+  source.copy_bytes(*tensor, std::as_writable_bytes(std::span(factors)));
   for (std::size_t i = 0; i < factors.size(); ++i)
     if (!(factors[i] > 0))
       fail(ErrorCode::format, "{}: {}[{}] is {}; factors are positive", source.path().string(), name, i, factors[i]);

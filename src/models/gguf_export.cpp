@@ -6,213 +6,213 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/config_reader.h"
-#include "models/decoder.h"
 #include "models/description.h"
+#include "models/gguf_keys.h"
 #include "models/manifest.h"
 #include "models/step_builder.h"
 
 namespace candor::models {
 namespace {
 
-/// A family by its model_type, and how its GGUF form differs.
-struct GgufForm {
-  std::string_view model_type;
-  std::string_view architecture;
-  bool interleaved_rope = false;  ///< rows of q and k are stored for a rotation of neighbours
-  bool has_windows = false;       ///< sliding_window counts, and GGUF has attention.sliding_window for it
-};
+/// New names, shapes and orders by old name.
+using Edits = std::map<std::string, TensorEdit, std::less<>>;
+using Shapes = std::map<std::string_view, std::span<const std::uint64_t>>;
 
-constexpr GgufForm kForms[] = {{"llama", "llama", true, true},
-                               {"mistral", "llama", true, true},
-                               {"qwen2", "qwen2", false, false},
-                               {"qwen3", "qwen3", false, false}};
-
-const GgufForm& form_of(const ModelSource& source) {
-  ConfigReader reader = huggingface_reader(source);
-  const std::string type = reader.string("model_type");
-  std::string names;
-  for (const GgufForm& form : kForms) {
-    if (form.model_type == type) return form;
-    names += (names.empty() ? "" : ", ") + std::string(form.model_type);
-  }
-  fail(ErrorCode::unsupported, "{}: the GGUF form of model_type \"{}\" is not known here; known are {}",
-       source.path().string(), printable(type), names);
+const Family& family_of(std::string_view architecture) {
+  for (const Family& family : families())
+    for (const std::string_view known : family.gguf_architectures)
+      if (known == architecture) return family;
+  fail(ErrorCode::internal, "no family reads the GGUF architecture {}", architecture);
 }
 
-/// What the keys of a GGUF file say of the model; the family file has checked the rest of the configuration.
-DecoderConfig read_exported(const ModelSource& source, const GgufForm& form) {
-  ConfigReader reader = huggingface_reader(source);
-  DecoderConfig config;
-  read_huggingface_dimensions(reader, config);
-  config.norm_eps = reader.number("rms_norm_eps");
-  config.tied = reader.boolean("tie_word_embeddings", false);
-  const bool windows = form.has_windows || reader.boolean("use_sliding_window", false);
-  const std::uint64_t window = windows ? reader.optional_positive("sliding_window").value_or(0) : 0;
-  config.attention = {{{}, window, read_huggingface_rope(reader, config)}};
-  if (read_activation(reader, "hidden_act") != "silu")
-    fail(ErrorCode::unsupported, "{}: hidden_act is not silu, which these GGUF architectures take for granted",
-         reader.label());
-  return config;
+Shapes shapes_of(const ModelDescription& description) {
+  Shapes shapes;
+  for (const ExpectedTensor& tensor : description.tensors) shapes.emplace(tensor.name, tensor.shape);
+  return shapes;
 }
 
-std::string at_layer(std::string pattern, std::uint32_t layer) {
-  constexpr std::string_view kLayer = "{L}";
-  if (const auto at = pattern.find(kLayer); at != std::string::npos)
-    pattern.replace(at, kLayer.size(), std::to_string(layer));
-  return pattern;
+/// Constants are float32 to every kernel.
+bool same_value(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) return static_cast<float>(a.get<double>()) == static_cast<float>(b.get<double>());
+  if (!a.is_array() || !b.is_array()) return a == b;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
 }
 
-/// For each head the halves' rows in turn: 0, d/2, 1, d/2 + 1, …
-std::vector<std::uint32_t> interleaved_rows(std::uint64_t heads, std::uint64_t head_dim) {
+/// Rows of heads stored for a rotation of halves, in the order for a rotation of neighbours: 0, r/2, 1, r/2 + 1, …
+std::vector<std::uint32_t> interleaved_rows(std::uint64_t rows, std::uint64_t head_dim, std::uint64_t rotated) {
   std::vector<std::uint32_t> order;
-  for (std::uint64_t head = 0; head < heads; ++head)
-    for (std::uint64_t i = 0; i < head_dim; ++i)
-      order.push_back(static_cast<std::uint32_t>(head * head_dim + i % 2 * (head_dim / 2) + i / 2));
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const std::uint64_t i = row % head_dim;
+    const std::uint64_t from = i < rotated ? i % 2 * (rotated / 2) + i / 2 : i;
+    order.push_back(static_cast<std::uint32_t>(row - i + from));
+  }
   return order;
 }
 
-/// New names and row orders by old name.
-using Edits = std::map<std::string, TensorEdit, std::less<>>;
-
-Edits edits_for(const DecoderConfig& config, const GgufForm& form) {
-  const DecoderNames from = huggingface_decoder_names();
-  const DecoderNames to = gguf_decoder_names();
-  std::vector<std::uint32_t> q_rows;
-  std::vector<std::uint32_t> k_rows;
-  if (form.interleaved_rope) {
-    q_rows = interleaved_rows(config.heads, config.head_dim);
-    k_rows = interleaved_rows(config.kv_heads, config.head_dim);
-  }
-  Edits edits;
-  const auto add = [&](const std::string& old_name, const std::string& new_name,
-                       const std::vector<std::uint32_t>& rows = {}) {
-    const bool in_layers = old_name.find("{L}") != std::string::npos;
-    for (std::uint32_t layer = 0; layer < (in_layers ? config.layers : 1); ++layer) {
-      TensorEdit edit{at_layer(new_name, layer)};
-      edit.row_order = rows;
-      TensorEdit bias{bias_name(edit.name)};
-      bias.row_order = rows;
-      const std::string old = at_layer(old_name, layer);
-      edits.emplace(bias_name(old), std::move(bias));
-      edits.emplace(old, std::move(edit));
-    }
-  };
-  add(from.embed, to.embed);
-  add(from.input_norm, to.input_norm);
-  add(from.q_proj, to.q_proj, q_rows);
-  add(from.k_proj, to.k_proj, k_rows);
-  add(from.v_proj, to.v_proj);
-  add(from.o_proj, to.o_proj);
-  add(from.q_norm, to.q_norm);
-  add(from.k_norm, to.k_norm);
-  add(from.post_attention_norm, to.post_attention_norm);
-  add(from.gate_proj, to.gate_proj);
-  add(from.up_proj, to.up_proj);
-  add(from.down_proj, to.down_proj);
-  add(from.final_norm, to.final_norm);
-  if (!config.tied) add(from.lm_head, to.lm_head);
-  return edits;
+/// The weights of a step: operand → pattern.
+std::map<std::string, std::string> weights_of(const StepDraft& step) {
+  if (step.weights.is_string()) return {{"weight", step.weights.get<std::string>()}};
+  std::map<std::string, std::string> out;
+  if (step.weights.is_object())
+    for (const auto& [operand, pattern] : step.weights.items()) out.emplace(operand, pattern.get<std::string>());
+  return out;
 }
 
-/// Vectors are kept in f32, as readers of GGUF expect; what the computation does not read is left out.
-std::optional<TensorEdit> edit_of(const Edits& edits, const TensorInfo& tensor) {
-  const auto found = edits.find(tensor.name);
-  TensorEdit edit = found == edits.end() ? TensorEdit{tensor.name} : found->second;
-  edit.left_out = found == edits.end();
-  if (tensor.shape.size() == 1) edit.encoding = Encoding::f32;
-  return edit;
-}
-
-/// Factors that divide the plain frequencies, as rope_freqs.weight holds them.
-std::vector<float> frequency_divisors(const RopeTable& rope, std::uint64_t rotary_dim) {
-  std::vector<float> divisors;
-  for (std::size_t i = 0; i < rope.inverse_frequencies.size(); ++i) {
-    const double plain = std::pow(rope.theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim));
-    divisors.push_back(static_cast<float>(plain / static_cast<double>(rope.inverse_frequencies[i])));
-  }
-  return divisors;
-}
-
-class KeyWriter {
+/// Compares the steps of a model with those that its family reads from the GGUF keys that were made for it. What is
+/// named, shaped, ordered or stacked otherwise becomes an edit of the tensor; any other difference is refused, because
+/// the file would compute something else.
+class Comparison {
  public:
-  KeyWriter(GgufPairs& pairs, std::string_view architecture) : pairs_(pairs), prefix_(architecture) {}
+  Comparison(const ModelDescription& model, const ModelDescription& file, std::string what, bool factors_in_tensors)
+      : model_(model),
+        file_(file),
+        what_(std::move(what)),
+        factors_in_tensors_(factors_in_tensors),
+        model_shapes_(shapes_of(model)),
+        file_shapes_(shapes_of(file)) {}
 
-  void count(std::string_view key, std::uint64_t value) {
-    pairs_.set_u32(fmt::format("{}.{}", prefix_, key), static_cast<std::uint32_t>(value));
-  }
-  void number(std::string_view key, double value) {
-    pairs_.set_f32(fmt::format("{}.{}", prefix_, key), static_cast<float>(value));
-  }
-  void text(std::string_view key, std::string_view value) {
-    pairs_.set_string(fmt::format("{}.{}", prefix_, key), value);
+  Edits edits() {
+    const std::size_t count = std::max(model_.steps.size(), file_.steps.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i >= model_.steps.size() || i >= file_.steps.size() || model_.steps[i].op != file_.steps[i].op)
+        refuse(i < model_.steps.size() ? model_.steps[i].op : "nothing", "the step in its place",
+               i < file_.steps.size() ? file_.steps[i].op : "nothing");
+      check_places(model_.steps[i], file_.steps[i]);
+      check_constants(model_.steps[i], file_.steps[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) add_edits(model_.steps[i], file_.steps[i]);
+    return std::move(edits_);
   }
 
  private:
-  GgufPairs& pairs_;
-  std::string prefix_;
-};
+  struct Rotation {
+    std::uint64_t head_dim = 0, rotated = 0;
+  };
 
-void put_rope(const ModelSource& source, const DecoderConfig& config, KeyWriter& keys, GgufExport& out) {
-  const RopeTable& rope = config.attention.front().rope;
-  const std::uint64_t rotary_dim = rope.inverse_frequencies.size() * 2;
-  keys.count("rope.dimension_count", rotary_dim);
-  keys.number("rope.freq_base", rope.theta);
-  if (rope.scaling.empty()) return;
-  if (rope.scaling == "llama3") {
-    out.added.push_back({"rope_freqs.weight", frequency_divisors(rope, rotary_dim)});
-    return;
+  [[noreturn]] void refuse(std::string_view step, std::string_view field, std::string_view read) const {
+    fail(ErrorCode::unsupported,
+         "{}: step {} has no form in GGUF: read back from its keys, {} would be {}; convert to an artifact", what_,
+         step, field, read);
   }
-  // Readers of GGUF derive YaRN's magnitude from the factor.
-  const double factor = rope.factor.value_or(1);
-  const bool usual = rope.scaling == "linear" ||
-                     (rope.scaling == "yarn" && rope.original_positions &&
-                      std::fabs(rope.attention_scale - (factor <= 1 ? 1 : 0.1 * std::log(factor) + 1)) < 1e-6);
-  if (!usual)
-    fail(ErrorCode::unsupported, "{}: RoPE scaling \"{}\" with these parameters has no form in GGUF here",
-         source.path().string(), rope.scaling);
-  keys.text("rope.scaling.type", rope.scaling);
-  keys.number("rope.scaling.factor", factor);
-  if (rope.original_positions) keys.count("rope.scaling.original_context_length", *rope.original_positions);
-  if (rope.beta_fast) keys.number("rope.scaling.yarn_beta_fast", *rope.beta_fast);
-  if (rope.beta_slow) keys.number("rope.scaling.yarn_beta_slow", *rope.beta_slow);
-}
 
-void put_keys(const ModelSource& source, const DecoderConfig& config, const GgufForm& form, GgufExport& out) {
-  out.pairs.set_string("general.architecture", form.architecture);
-  out.pairs.set_string("general.type", "model");
-  out.pairs.set_string("general.name", source_name(source));
-  KeyWriter keys(out.pairs, form.architecture);
-  keys.count("block_count", config.layers);
-  keys.count("context_length", config.max_positions);
-  keys.count("embedding_length", config.hidden);
-  keys.count("feed_forward_length", config.intermediate);
-  keys.count("attention.head_count", config.heads);
-  keys.count("attention.head_count_kv", config.kv_heads);
-  keys.count("attention.key_length", config.head_dim);
-  keys.count("attention.value_length", config.head_dim);
-  keys.number("attention.layer_norm_rms_epsilon", config.norm_eps);
-  keys.count("vocab_size", config.vocabulary);
-  const std::uint64_t window = config.attention.front().window;
-  if (window != 0 && !form.has_windows)
-    fail(ErrorCode::unsupported, "{}: sliding_window is {}, for which architecture {} has no key in GGUF",
-         source.path().string(), window, form.architecture);
-  if (window != 0) keys.count("attention.sliding_window", window);
-  put_rope(source, config, keys, out);
-}
+  void check_places(const StepDraft& ours, const StepDraft& theirs) const {
+    const auto check = [&](std::string_view field, const auto& a, const auto& b) {
+      if (a != b) refuse(ours.op, field, to_js_json(Json(b)));
+    };
+    check("section", ours.section, theirs.section);
+    check("src", ours.src, theirs.src);
+    check("dst", ours.dst, theirs.dst);
+    check("inputs", ours.inputs, theirs.inputs);
+    check("layers", layers_of(ours), layers_of(theirs));
+    const bool transposed = ours.operation == "matmul_transposed" && theirs.operation == "matmul";
+    if (!transposed) check("operation", ours.operation, theirs.operation);
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> layers_of(const StepDraft& step) const {
+    std::vector<std::uint32_t> layers = step.layers;
+    if (layers.empty() && step.section == "layer")
+      for (std::uint32_t layer = 0; layer < model_.layers; ++layer) layers.push_back(layer);
+    return layers;
+  }
+
+  void check_constants(const StepDraft& ours, const StepDraft& theirs) {
+    for (const auto& [name, value] : ours.constants.items()) {
+      const Json& read = theirs.constants.contains(name) ? theirs.constants[name] : Json();
+      if (name == "weightOffset") continue;  // added to the weights
+      if (name == "style" && value == "half" && read == "interleaved") {
+        rotations_[ours.src] = {ours.constants["headDim"].get<std::uint64_t>(),
+                                2 * ours.constants["inverseFrequencies"].size()};
+        continue;
+      }
+      // Where factors are tensors of the file, its keys alone do not say them.
+      if (factors_in_tensors_ && (name == "inverseFrequencies" || name == "attentionScale")) continue;
+      if (!same_value(value, read))
+        refuse(fmt::format("{} ({} = {})", ours.op, name, printable(to_js_json(value), 60)), name,
+               printable(to_js_json(read), 60));
+    }
+  }
+
+  void add_edits(const StepDraft& ours, const StepDraft& theirs) {
+    const auto to = weights_of(theirs);
+    for (const auto& [operand, pattern] : weights_of(ours)) {
+      const auto found = to.find(operand);
+      if (found == to.end()) refuse(ours.op, operand, "absent");
+      const bool by_layer = pattern.find(kLayerPlaceholder) != std::string::npos;
+      const bool by_expert = pattern.find(kExpertPlaceholder) != std::string::npos;
+      const std::uint64_t experts = by_expert ? ours.constants["experts"].get<std::uint64_t>() : 1;
+      for (const std::uint32_t layer : by_layer ? layers_of(ours) : std::vector<std::uint32_t>{0})
+        for (std::uint64_t expert = 0; expert < experts; ++expert) {
+          std::string name = expand_pattern(pattern, layer, expert);
+          TensorEdit edit = edit_of(ours, theirs, name, expand_pattern(found->second, layer, expert));
+          if (by_expert && found->second.find(kExpertPlaceholder) == std::string::npos) {
+            edit.parts = static_cast<std::uint32_t>(experts);
+            edit.part = static_cast<std::uint32_t>(expert);
+          }
+          edits_.emplace(std::move(name), std::move(edit));
+        }
+    }
+  }
+
+  [[nodiscard]] TensorEdit edit_of(const StepDraft& ours, const StepDraft& theirs, std::string_view old_name,
+                                   std::string new_name) const {
+    const std::span<const std::uint64_t> from = model_shapes_.at(old_name);
+    const std::span<const std::uint64_t> to = file_shapes_.at(new_name);
+    TensorEdit edit{std::move(new_name)};
+    edit.transposed = ours.operation != theirs.operation && from.size() == 2;
+    // Tables, convolutions and routers, which readers of GGUF expect in f32 as they do vectors.
+    const bool wide = ours.op == "embed_positions" || ours.op == "embed_types" || ours.op == "short_conv" ||
+                      ours.op == "router" || from.size() == 1;
+    if (wide) edit.encoding = Encoding::f32;
+    const bool stacked = to.size() == from.size() + 1;
+    if (!edit.transposed && !stacked && !std::equal(from.begin(), from.end(), to.begin(), to.end()))
+      edit.shape.assign(to.begin(), to.end());
+    if (const auto rotation = rotations_.find(ours.dst); rotation != rotations_.end() && ours.operation != "rope") {
+      if (ours.operation != "matmul" && ours.operation != "bias_add")
+        refuse(ours.op, "the order of its rows", "another");
+      edit.row_order = interleaved_rows(from[0], rotation->second.head_dim, rotation->second.rotated);
+    }
+    if (ours.operation == "rmsnorm")
+      if (const auto offset = static_cast<float>(offset_of(ours) - offset_of(theirs)); offset != 0)
+        edit.apply = [offset](std::span<float> values, std::span<const std::uint64_t>) {
+          for (float& value : values) value += offset;
+        };
+    return edit;
+  }
+
+  static double offset_of(const StepDraft& norm) { return norm.constants["weightOffset"].get<double>(); }
+
+  const ModelDescription& model_;
+  const ModelDescription& file_;
+  std::string what_;
+  bool factors_in_tensors_;
+  Shapes model_shapes_, file_shapes_;
+  std::map<std::string, Rotation, std::less<>> rotations_;  // by slot
+  Edits edits_;
+};
 
 }  // namespace
 
 GgufExport export_gguf(const ModelSource& source, QuantMix mix) {
-  const GgufForm& form = form_of(source);
-  (void)describe(source);  // every key of the configuration and every tensor is understood, or refused here
-  const DecoderConfig config = read_exported(source, form);
+  const ModelDescription model = describe(source);
   GgufExport out;
-  out.vocabulary = config.vocabulary;
-  put_keys(source, config, form, out);
+  out.vocabulary = model.vocabulary;
+  out.pairs.set_string("general.type", "model");
+  out.pairs.set_string("general.name", source_name(source));
+  const GgufKeys keys = put_gguf_keys(out.pairs, source, model);
+  out.added = keys.added;
   out.pairs.set_u32("general.quantization_version", kGgufQuantizationVersion);
   if (const auto type = gguf_file_type(mix, source.tensors())) out.pairs.set_u32("general.file_type", *type);
-  out.edit = [edits = edits_for(config, form)](const TensorInfo& tensor) { return edit_of(edits, tensor); };
+
+  const std::string header = layout_gguf("model", out.pairs, {}).files.front().header;
+  const ModelSource planned = ModelSource::planned_gguf(source.path(), header, keys.looked_for);
+  const ModelDescription file = family_of(keys.architecture).describe(planned, {});
+  const std::string what = fmt::format("{}: as GGUF architecture {}", source.path().string(), keys.architecture);
+  out.edit = [edits = Comparison(model, file, what, !keys.added.empty()).edits()](const TensorInfo& tensor) {
+    const auto found = edits.find(tensor.name);
+    TensorEdit edit = found == edits.end() ? TensorEdit{tensor.name} : found->second;
+    edit.left_out = found == edits.end();  // the computation does not read it
+    return std::optional(std::move(edit));
+  };
   return out;
 }
 

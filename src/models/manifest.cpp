@@ -1,6 +1,7 @@
 #include "models/manifest.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -70,10 +71,40 @@ class StepWriter {
     return std::string(to_string(found->second));
   }
 
+  /// Throws `error` with the conversion to weights that every step has kernels for, where encoding is the trouble.
+  void propose_conversion(const StepDraft& draft, const std::string& name, const Error& error) const {
+    constexpr std::string_view kMix = "q8_0";
+    const auto encoding = parse_encoding(name);
+    if (input_.path.empty() || !encoding || error.code() != ErrorCode::plan || name == kMix) return;
+    std::filesystem::path path = input_.path;
+    if (!path.has_filename()) path = path.parent_path();  // "model/"
+    const std::string output = (path.parent_path() / path.stem()).string() + "-" + std::string(kMix) +
+                               (path.extension() == ".gguf" ? ".gguf" : "");
+    fail(ErrorCode::unsupported,
+         "{}: weights of step {} are {}, which no kernel of {} multiplies; convert them: candor convert {} {} --quant "
+         "{}{}",
+         input_.path, draft.op, name, input_.rules.id(), shell_word(input_.path), shell_word(output), kMix,
+         info(*encoding).block_size > 1 ? " --requantize" : "");
+  }
+
+  /// A path as a shell takes it for one word.
+  static std::string shell_word(const std::string& text) {
+    constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-+@%:=";
+    if (text.find_first_not_of(kPlain) == std::string::npos) return text;
+    std::string word = "'";
+    for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+    return word + "'";
+  }
+
   /// One step for both phases where the rules give both the same kernel, else one each.
   void add_phases(const StepDraft& draft, const std::string& encoding, const Layers& layers) {
     const auto choose = [&](std::string_view phase) {
-      return input_.rules.choose({draft.op, draft.operation, encoding, phase});
+      try {
+        return input_.rules.choose({draft.op, draft.operation, encoding, phase});
+      } catch (const Error& error) {
+        propose_conversion(draft, encoding, error);
+        throw;
+      }
     };
     const kernels::KernelChoice prefill = choose("prefill");
     const kernels::KernelChoice decode = choose("decode");

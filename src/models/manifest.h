@@ -21,6 +21,7 @@ struct ManifestInput {
   const ModelDescription& description;
   const kernels::KernelRules& rules;
   const kernels::KernelRegistry& registry;
+  std::string path = {};  ///< of the model, for the conversion that a message proposes; empty: none
 };
 
 /// manifest.json's content: version, modelId, modelType, quantization, architecture, inference {schema, facts,

@@ -1,99 +1,97 @@
 #include "text/tokenizer_to_gguf.h"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
-#include "base/error.h"
 #include "base/json.h"
-#include "base/limits.h"
-#include "formats/gguf.h"
 #include "text/gguf_pre_tokenizers.h"
 #include "text/json_fields.h"
-#include "text/sentencepiece.h"
-#include "text/tokenizer.h"
+#include "text/sentencepiece_file.h"
+#include "text/tokenizer_to_gguf_keys.h"
 
 namespace candor {
 namespace {
 
+using text::GgufTokens;
 using text::JsonField;
 using text::PieceType;
+using text::TokenizerKeys;
 
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// Texts on which the written tokenizer must give the ids of the original.
-constexpr std::array<std::string_view, 12> kProbes{
-    "Hello, world!",
-    " leading and trailing spaces  ",
-    "tabs\tand\nlines\r\n\r\n  indented\n",
-    "It's they'll I'VE 'tis 3.14159 1234567890 0x1F",
-    "na\xc3\xafve caf\xc3\xa9 cafe\xcc\x81 \xc3\x85ngstr\xc3\xb6m",
-    "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82, \xce\xba\xcf\x8c\xcf\x83\xce\xbc\xce\xb5",
-    "\xe4\xbd\xa0\xe5\xa5\xbd\xef\xbc\x8c\xe4\xb8\x96\xe7\x95\x8c "
-    "\xe3\x81\x93\xe3\x82\x93\xe3\x81\xab\xe3\x81\xa1\xe3\x81\xaf",
-    "\xd8\xa7\xd9\x84\xd8\xb3\xd9\x84\xd8\xa7\xd9\x85 "
-    "\xe0\xa4\xa8\xe0\xa4\xae\xe0\xa4\xb8\xe0\xa5\x8d\xe0\xa4\xa4\xe0\xa5\x87",
-    "\xf0\x9f\x98\x80\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb \xe2\x80\x94 \xe2\x82\xac\xc2\xbd\xc2\xb2",
-    "#include <vector>\nint main() { return a[i] != b->c; }  // x\n",
-    "<|im_start|>user\nHi<|im_end|>\n<s></s>",
-    "WHITE\xc2\xa0SPACE\xe2\x80\x83\xe3\x80\x80  \x7f"};
+/// "<0x0A>", a token that stands for a byte.
+bool is_byte_token(std::string_view token) {
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
+}
 
-class TokenizerWriter {
+/// A tokenizer.json: byte-level BPE ("gpt2"), BPE over SentencePiece's pieces ("llama"), or WordPiece ("bert").
+class JsonWriter {
  public:
-  TokenizerWriter(GgufPairs& pairs, const ModelSource& source)
-      : pairs_(pairs),
-        label_((source.path() / "tokenizer.json").string()),
-        document_(parse_json_sorted(*source.tokenizer_json(), label_)),
-        root_(document_, label_ + ": "),
-        tokenizer_(load_tokenizer_json(*source.tokenizer_json(), source.tokenizer_config().value_or(""), label_)) {}
+  JsonWriter(TokenizerKeys& keys, const nlohmann::json& document)
+      : keys_(keys), tokenizer_(keys.original()), root_(document, keys.label() + ": ") {
+    if (const auto added = root_.find("added_tokens"))
+      for (const JsonField& token : added->elements()) {
+        if (token.boolean_or("single_word", false) || token.boolean_or("lstrip", false) ||
+            token.boolean_or("rstrip", false))
+          keys_.refuse("the added token \"{}\" takes the white space around it",
+                       printable(token.at("content").string()));
+        added_.insert(token.at("id").integer());
+      }
+  }
 
   void write(std::uint64_t rows, std::span<const std::uint32_t> stop_tokens) {
-    put_model();
-    put_tokens(rows);
-    put_merges();
-    put_ends();
-    put_ids(stop_tokens);
-    check();
+    const JsonField model = root_.at("model");
+    const std::string type = model.string_or_empty("type");
+    if (type == "WordPiece") {
+      write_word_piece(rows);
+    } else if (type == "BPE" || (type.empty() && model.find("merges"))) {
+      model.boolean_or("byte_fallback", false) ? write_pieces(model, rows) : write_byte_level(model, rows);
+      keys_.put_ends();
+    } else {
+      keys_.refuse("the vocabulary is of type \"{}\"", type);
+    }
+    keys_.put_ids(stop_tokens);
+    keys_.check();
   }
 
  private:
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::unsupported, "{}: {}, which GGUF's keys cannot say", label_,
-         fmt::format(format, std::forward<Args>(args)...));
-  }
+  // ---- byte-level BPE ----
 
-  void put_model() {
-    const JsonField model = root_.at("model");
-    const std::string type = model.string_or_empty("type");
-    if (type != "BPE" && !(type.empty() && model.find("merges"))) refuse("the vocabulary is of type \"{}\"", type);
-    if (model.boolean_or("byte_fallback", false) || !model.string_or_empty("continuing_subword_prefix").empty() ||
+  void write_byte_level(const JsonField& model, std::uint64_t rows) {
+    if (!model.string_or_empty("continuing_subword_prefix").empty() ||
         !model.string_or_empty("end_of_word_suffix").empty())
-      refuse("the vocabulary is not byte-level");
-    pairs_.set_string("tokenizer.ggml.model", "gpt2");
+      keys_.refuse("the vocabulary is not byte-level");
+    keys_.pairs().set_string("tokenizer.ggml.model", "gpt2");
     const std::vector<std::string> patterns = read_patterns();
     const auto* known =
         text::find_gguf_pre_tokenizer(patterns, model.boolean_or("ignore_merges", false), normalizes_to_nfc());
-    if (!known) refuse("words are cut by {}", fmt::join(patterns, " and then "));
-    pairs_.set_string("tokenizer.ggml.pre", known->name);
+    if (!known) keys_.refuse("words are cut by {}", fmt::join(patterns, " and then "));
+    keys_.pairs().set_string("tokenizer.ggml.pre", known->name);
+    keys_.put_tokens(tokens(), rows);
+    std::vector<std::string> lines;
+    for (const auto& [left, right] : merges(model)) lines.push_back(left + " " + right);
+    keys_.pairs().set_strings("tokenizer.ggml.merges", lines);
   }
 
   bool normalizes_to_nfc() const {
     const auto normalizer = root_.find("normalizer");
     if (!normalizer) return false;
     const std::string type = normalizer->string_or_empty("type");
-    if (type != "NFC") refuse("the normalizer is {}", type);
+    if (type != "NFC") keys_.refuse("the normalizer is {}", type);
     return true;
   }
 
   /// The patterns of the pre-tokenizer's steps, the last of which spells bytes.
   std::vector<std::string> read_patterns() {
     const auto field = root_.find("pre_tokenizer");
-    if (!field) refuse("there is no pre-tokenizer");
+    if (!field) keys_.refuse("there is no pre-tokenizer");
     std::vector<JsonField> steps{*field};
     if (field->string_or_empty("type") == "Sequence") steps = field->at("pretokenizers").elements();
     std::vector<std::string> patterns;
@@ -105,114 +103,153 @@ class TokenizerWriter {
     const std::string type = step.string_or_empty("type");
     if (type == "ByteLevel" && last) {
       if (step.boolean_or("use_regex", true)) patterns.emplace_back(kGpt2Pattern);
-      pairs_.set_boolean("tokenizer.ggml.add_space_prefix", step.boolean_or("add_prefix_space", true));
+      keys_.pairs().set_boolean("tokenizer.ggml.add_space_prefix", step.boolean_or("add_prefix_space", true));
     } else if (type == "Digits" && !last && step.boolean_or("individual_digits", false)) {
       patterns.emplace_back(R"(\p{N})");
     } else if (type == "Split" && !last) {
       const auto regex = step.at("pattern").find("Regex");
       if (!regex || step.string_or_empty("behavior") != "Isolated" || step.boolean_or("invert", false))
-        refuse("{} is no split by a regular expression into isolated pieces", step.path());
+        keys_.refuse("{} is no split by a regular expression into isolated pieces", step.path());
       patterns.push_back(regex->string());
     } else {
-      refuse("the pre-tokenizer has a step {} as number {}", printable(type), patterns.size());
+      keys_.refuse("the pre-tokenizer has a step {} as number {}", printable(type), patterns.size());
     }
   }
 
-  void put_tokens(std::uint64_t rows) {
-    std::vector<std::string> tokens;
-    std::vector<std::int32_t> types(rows, static_cast<std::int32_t>(PieceType::normal));
-    if (tokenizer_->vocabulary_size() > rows)
-      fail(ErrorCode::format, "{}: has {} tokens, but the model only {} rows for them", label_,
-           tokenizer_->vocabulary_size(), rows);
-    for (std::uint32_t id = 0; id < rows; ++id) {
-      tokens.emplace_back(tokenizer_->token(id));
-      if (!tokens.back().empty()) continue;
-      tokens.back() = fmt::format("[PAD{}]", id);  // the name that converters give rows without a token
-      types[id] = static_cast<std::int32_t>(PieceType::unused);
+  // ---- SentencePiece's pieces ----
+
+  /// Pieces merge by score where a tokenizer.json merges by rank: a piece's score is the first rank that makes it.
+  void write_pieces(const JsonField& model, std::uint64_t rows) {
+    keys_.pairs().set_string("tokenizer.ggml.model", "llama");
+    GgufTokens out = tokens();
+    std::unordered_map<std::string, float> scores;
+    for (const auto& [left, right] : merges(model))
+      scores.try_emplace(left + right, -static_cast<float>(scores.size()) - 1);
+    const std::string unknown = model.string_or_empty("unk_token");
+    for (std::size_t id = 0; id < out.tokens.size(); ++id) {
+      const auto found = scores.find(out.tokens[id]);
+      out.scores.push_back(found == scores.end() ? std::numeric_limits<float>::lowest() / 2 : found->second);
+      if (is_byte_token(out.tokens[id])) out.types[id] = PieceType::byte;
+      if (!unknown.empty() && out.tokens[id] == unknown) out.types[id] = PieceType::unknown;
     }
-    if (const auto added = root_.find("added_tokens"))
-      for (const JsonField& token : added->elements()) {
-        if (token.boolean_or("single_word", false) || token.boolean_or("lstrip", false) ||
-            token.boolean_or("rstrip", false))
-          refuse("the added token \"{}\" takes the white space around it", printable(token.at("content").string()));
+    keys_.put_tokens(std::move(out), rows);
+    const std::vector<std::uint32_t> word = tokenizer_.encode("a", {.add_special = false});
+    const bool prefix = !word.empty() && tokenizer_.token(word.front()).starts_with(text::kSpaceMark);
+    keys_.pairs().set_boolean("tokenizer.ggml.add_space_prefix", prefix);
+  }
+
+  // ---- WordPiece ----
+
+  /// GGUF marks the beginning of words where BERT marks continuations.
+  void write_word_piece(std::uint64_t rows) {
+    constexpr std::string_view kContinuation = "##";
+    if (root_.at("model").string_or_empty("continuing_subword_prefix") != kContinuation)
+      keys_.refuse("continuations are not marked by ##");
+    GgufPairs& pairs = keys_.pairs();
+    pairs.set_string("tokenizer.ggml.model", "bert");
+    if (const auto normalizer = root_.find("normalizer")) {
+      if (normalizer->string_or_empty("type") != "BertNormalizer")
+        keys_.refuse("the normalizer is {}", normalizer->string_or_empty("type"));
+      const bool lowercase = normalizer->boolean_or("lowercase", true);
+      pairs.set_boolean("tokenizer.ggml.normalizer.lowercase", lowercase);
+      pairs.set_boolean("tokenizer.ggml.normalizer.strip_accents", normalizer->boolean_or("strip_accents", lowercase));
+    }
+    GgufTokens out = tokens();
+    for (std::size_t id = 0; id < out.tokens.size(); ++id) {
+      std::string& token = out.tokens[id];
+      if (token == "[UNK]") out.types[id] = PieceType::unknown;
+      if (token.starts_with('[') && token.ends_with(']')) continue;
+      if (token.starts_with(kContinuation)) {
+        token.erase(0, kContinuation.size());
+      } else if (!token.empty()) {
+        token.insert(0, text::kSpaceMark);
       }
-    for (std::uint32_t id = 0; id < rows; ++id)
-      if (types[id] == static_cast<std::int32_t>(PieceType::normal) && is_added(id))
-        types[id] =
-            static_cast<std::int32_t>(tokenizer_->is_special(id) ? PieceType::control : PieceType::user_defined);
-    pairs_.set_strings("tokenizer.ggml.tokens", tokens);
-    pairs_.set_i32s("tokenizer.ggml.token_type", types);
+    }
+    keys_.put_tokens(std::move(out), rows);
+    const std::vector<std::uint32_t> ends = tokenizer_.encode("");
+    if (ends.size() != 2) keys_.refuse("{} tokens are put around a text", ends.size());
+    keys_.put_id("cls", ends[0]);
+    keys_.put_id("seperator", ends[1]);  // as the format spells it
   }
 
-  bool is_added(std::uint32_t id) {
-    if (added_.empty() && root_.find("added_tokens"))
-      for (const JsonField& token : root_.at("added_tokens").elements()) added_.push_back(token.at("id").integer());
-    return tokenizer_->is_special(id) || std::find(added_.begin(), added_.end(), id) != added_.end();
+  // ---- what all have ----
+
+  /// Tokens as the vocabulary spells them; those that are added are control or user-defined ones.
+  [[nodiscard]] GgufTokens tokens() const {
+    GgufTokens out;
+    for (std::uint32_t id = 0; id < tokenizer_.vocabulary_size(); ++id) {
+      out.tokens.emplace_back(tokenizer_.token(id));
+      PieceType type = PieceType::normal;
+      if (tokenizer_.is_special(id)) {
+        type = PieceType::control;
+      } else if (added_.contains(id)) {
+        type = PieceType::user_defined;
+      }
+      out.types.push_back(type);
+    }
+    return out;
   }
 
-  void put_merges() {
-    std::vector<std::string> lines;
-    for (const auto& merge : root_.at("model").at("merges").value()) {
-      if (merge.is_string()) {
-        lines.push_back(merge.get<std::string>());
-      } else {  // a pair of strings, or the tokenizer would not have loaded
-        lines.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+  static std::vector<std::pair<std::string, std::string>> merges(const JsonField& model) {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const auto& merge : model.at("merges").value()) {
+      if (merge.is_string()) {  // "left right", or the tokenizer would not have loaded
+        const auto& line = merge.get_ref<const std::string&>();
+        const auto space = line.find(' ', 1);
+        out.emplace_back(line.substr(0, space), line.substr(space + 1));
+      } else {
+        out.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
       }
     }
-    pairs_.set_strings("tokenizer.ggml.merges", lines);
+    return out;
   }
 
-  /// What is put around a text.
-  void put_ends() {
-    std::vector<std::uint32_t> ends = tokenizer_->encode("");
-    const bool bos = tokenizer_->adds_bos();
-    if (bos) ends.erase(ends.begin());
-    const bool eos = !ends.empty() && tokenizer_->eos_id() == ends.back();
-    if (eos) ends.pop_back();
-    if (!ends.empty()) refuse("{} other tokens than BOS and EOS are put around a text", ends.size());
-    pairs_.set_boolean("tokenizer.ggml.add_bos_token", bos);
-    pairs_.set_boolean("tokenizer.ggml.add_eos_token", eos);
-  }
-
-  void put_ids(std::span<const std::uint32_t> stop_tokens) {
-    const auto put = [&](std::string_view name, std::optional<std::uint32_t> id) {
-      if (id) pairs_.set_u32(fmt::format("tokenizer.ggml.{}_token_id", name), *id);
-    };
-    put("bos", tokenizer_->bos_id());
-    put("padding", tokenizer_->pad_id());
-    put("unknown", tokenizer_->unk_id());
-    if (stop_tokens.size() > 2) refuse("{} tokens end an answer", stop_tokens.size());
-    put("eos", stop_tokens.empty() ? tokenizer_->eos_id() : stop_tokens[0]);
-    if (stop_tokens.size() > 1) put("eot", stop_tokens[1]);
-  }
-
-  /// Reads the keys back. Texts that the original refuses to encode are no evidence and are passed over.
-  void check() const {
-    const std::string file = layout_gguf("tokenizer", pairs_, {}).files.front().header;
-    const GgufContent content = parse_gguf(std::as_bytes(std::span(file)), label_);
-    const auto written = load_tokenizer_gguf(content.metadata, label_);
-    for (const std::string_view probe : kProbes)
-      if (written->encode(probe) != tokenizer_->encode(probe))
-        refuse("\"{}\" gets other tokens from what was written", printable(probe));
-  }
-
-  GgufPairs& pairs_;
-  std::string label_;
-  nlohmann::json document_;
+  TokenizerKeys& keys_;
+  const Tokenizer& tokenizer_;
   JsonField root_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::vector<std::uint64_t> added_;
+  std::unordered_set<std::uint64_t> added_;
 };
+
+/// A tokenizer.model: BPE by score ("llama") or unigram ("t5").
+void write_sentencepiece(TokenizerKeys& keys, std::string_view model, std::uint64_t rows,
+                         std::span<const std::uint32_t> stop_tokens) {
+  const text::SentencePieceFile file = text::read_sentencepiece_file(model, keys.label());
+  GgufPairs& pairs = keys.pairs();
+  const bool unigram = file.kind == text::SentencePieceFile::Kind::unigram;
+  if (file.white_space_is_suffix) keys.refuse("white space is a suffix");
+  if (!unigram && !file.byte_fallback) keys.refuse("BPE without bytes for unknown characters");
+  pairs.set_string("tokenizer.ggml.model", unigram ? "t5" : "llama");
+  pairs.set_boolean("tokenizer.ggml.add_space_prefix", file.add_dummy_prefix);
+  pairs.set_boolean("tokenizer.ggml.remove_extra_whitespaces", file.remove_extra_white_space);
+  if (unigram && !file.charsmap.empty())
+    pairs.set("tokenizer.ggml.precompiled_charsmap",
+              {GgufType::array, GgufType::u8, file.charsmap.size(), std::as_bytes(std::span(file.charsmap))});
+  GgufTokens tokens;
+  tokens.tokens.assign(file.pieces.begin(), file.pieces.end());
+  tokens.types = file.types;
+  tokens.scores = file.scores;
+  keys.put_tokens(std::move(tokens), rows);
+  keys.put_ends();
+  keys.put_ids(stop_tokens);
+  keys.check();
+}
 
 }  // namespace
 
 void put_gguf_tokenizer(GgufPairs& pairs, const ModelSource& source, std::uint64_t rows,
                         std::span<const std::uint32_t> stop_tokens) {
   if (source.tokenizer_json()) {
-    TokenizerWriter(pairs, source).write(rows, stop_tokens);
+    const std::string label = (source.path() / "tokenizer.json").string();
+    const auto tokenizer = load_tokenizer_json(*source.tokenizer_json(), source.tokenizer_config().value_or(""), label);
+    TokenizerKeys keys(pairs, label, *tokenizer);
+    const nlohmann::json document = parse_json_sorted(*source.tokenizer_json(), label);
+    JsonWriter(keys, document).write(rows, stop_tokens);
   } else if (source.sentencepiece_model()) {
-    fail(ErrorCode::unsupported, "{}: SentencePiece vocabularies are not written to GGUF yet; convert to an artifact",
-         (source.path() / "tokenizer.model").string());
+    const std::string label = (source.path() / "tokenizer.model").string();
+    const std::string& model = *source.sentencepiece_model();
+    const auto tokenizer = load_sentencepiece_model(std::as_bytes(std::span(model)), label);
+    TokenizerKeys keys(pairs, label, *tokenizer);
+    write_sentencepiece(keys, model, rows, stop_tokens);
   } else {
     pairs.set_string("tokenizer.ggml.model", "none");
   }

@@ -1,6 +1,7 @@
-// A Hugging Face tokenizer as GGUF's tokenizer.ggml.* keys, so that a GGUF file made from a folder tokenizes as the
-// folder did. Byte-level BPE, whose pre-tokenizer GGUF knows by a name. What those keys cannot say is refused, and the
-// result is read back and compared with the original on texts of many scripts. Not a goal: other vocabularies.
+// A tokenizer of a Hugging Face folder as GGUF's tokenizer.ggml.* keys, so that a GGUF file made from a folder
+// tokenizes as the folder did: byte-level BPE whose pre-tokenizer GGUF knows by a name, BPE over SentencePiece's
+// pieces, SentencePiece models, and WordPiece. What those keys cannot say is refused, and the result is read back and
+// compared with the original on texts of many scripts. Not a goal: other vocabularies.
 #pragma once
 
 #include <cstdint>
