@@ -15,6 +15,7 @@
 #include "engine/golden.h"
 #include "formats/artifact_writer.h"
 #include "formats/convert.h"
+#include "models/original.h"
 
 namespace candor::cli {
 namespace {
@@ -114,16 +115,15 @@ void add_golden(const ConvertArguments& arguments) {
 }
 
 int convert_model(const ConvertArguments& arguments) {
-  const ModelSource source = runtime::open_model(arguments.source, kernels::builtin_registry());
+  ModelSource source = runtime::open_model(arguments.source, kernels::builtin_registry());
+  if (models::is_original_artifact(source)) {
+    source.state_configuration(models::original_configuration(source), models::original_tokenizer_config(source));
+    note("{}: its steps are for other kernels and leave out part of what it describes; the new ones are made of the "
+         "description",
+         arguments.source);
+  }
   ConvertOptions options = convert_options(arguments);
   if (options.format == OutputFormat::gguf && !source.gguf()) describe_as_gguf(source, options);
-  if (options.format == OutputFormat::artifact && source.format() == SourceFormat::artifact &&
-      source.config().is_null())
-    fail(
-        ErrorCode::unsupported,
-        "{}: this artifact has no config.json, from which the steps of another one are made; convert the model that it "
-        "was made from",
-        arguments.source);
   if (options.format != OutputFormat::artifact && !arguments.kernel_path.empty())
     fail(ErrorCode::usage, "--kernel-path is for artifacts; a {} file has no manifest", to_string(options.format));
   if (options.format != OutputFormat::artifact && (!arguments.pooling.empty() || arguments.context != 0))

@@ -52,6 +52,28 @@ void check_status(const HttpRequest& request, const Url& url, int status) {
   fail(ErrorCode::io, "{}: the server answered with status {}", where, status);
 }
 
+/// What kept a request from being answered, and what to do.
+std::string reason_of(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "cannot be reached: there is no network, no such host, or nothing listens there; check the connection, or "
+             "name another hub with HF_ENDPOINT";
+    case httplib::Error::ConnectionTimeout:
+      return fmt::format("does not answer within {} seconds; try again later", kTimeoutSeconds);
+    case httplib::Error::SSLConnection:
+    case httplib::Error::SSLLoadingCerts:
+    case httplib::Error::SSLServerVerification:
+      return "no trusted encrypted connection can be made; check the clock, the ca-certificates of this machine, and "
+             "whether a proxy stands between";
+    case httplib::Error::Read:
+    case httplib::Error::Write:
+      return "the connection broke; try again, the download goes on where it stopped";
+    default:
+      return fmt::format("the request failed ({}); try again, the download goes on where it stopped",
+                         httplib::to_string(error));
+  }
+}
+
 /// One exchange; the target of a redirect, or nothing when the body has been received.
 std::optional<std::string> exchange(const HttpRequest& request, const Url& url, HttpResponse& response,
                                     const std::function<void(const HttpResponse&)>& begin,
@@ -96,9 +118,7 @@ std::optional<std::string> exchange(const HttpRequest& request, const Url& url, 
   };
   const httplib::Result result = client.Get(url.path, headers, on_response, on_body);
   if (thrown) std::rethrow_exception(thrown);
-  if (!result)
-    fail(ErrorCode::io, "{}: {}; try again, the download goes on where it stopped", url.origin,
-         httplib::to_string(result.error()));
+  if (!result) fail(ErrorCode::io, "{}: {}", url.origin, reason_of(result.error()));
   return location;
 }
 
