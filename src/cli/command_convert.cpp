@@ -118,9 +118,10 @@ int convert_model(const ConvertArguments& arguments) {
   ModelSource source = runtime::open_model(arguments.source, kernels::builtin_registry());
   if (models::is_original_artifact(source)) {
     source.state_configuration(models::original_configuration(source), models::original_tokenizer_config(source));
-    note("{}: its steps are for other kernels and leave out part of what it describes; the new ones are made of the "
-         "description",
-         arguments.source);
+    note(
+        "{}: its steps are for other kernels and leave out part of what it describes; the new ones are made of the "
+        "description",
+        arguments.source);
   }
   ConvertOptions options = convert_options(arguments);
   if (options.format == OutputFormat::gguf && !source.gguf()) describe_as_gguf(source, options);
