@@ -6,13 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/webgpu/backend.h"
-#include "backends/webgpu/device.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -22,39 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 7;
-
-/// Seconds that one of `many` costs, by the difference to `few`.
-double seconds_each(const std::function<void(int)>& run, int few, int many) {
-  double best = 1e30;
-  for (int round = 0; round < kRounds; ++round) {
-    const auto time = [&](int count) {
-      const auto start = Clock::now();
-      run(count);
-      return std::chrono::duration<double>(Clock::now() - start).count();
-    };
-    const double fewer = time(few);
-    best = std::min(best, (time(many) - fewer) / (many - few));
-  }
-  return best;
-}
-
-void measure_copy(const std::shared_ptr<const Library>& library, const std::string& adapter) {
-  Device device(choose_adapter(library, adapter), {});
-  const std::uint64_t size =
-      std::min<std::uint64_t>(1ull << 30, device.adapter().limits().max_storage_binding_bytes) / 256 * 256;
-  const Buffer from = device.storage(size, "source");
-  const Buffer to = device.storage(size, "target");
-  const double seconds = seconds_each(
-      [&](int count) {
-        Commands commands(device);
-        for (int i = 0; i < count; ++i) commands.copy(from, 0, to, 0, size);
-        commands.submit();
-        device.wait();
-      },
-      2, 12);
-  std::printf("copy %.0f MB: %.1f GB/s read and written\n", static_cast<double>(size) / 1e6,
-              2 * static_cast<double>(size) / seconds / 1e9);
-}
 
 /// A Program of `count` steps of one kernel that all read one input and write one result.
 class Repeated {
@@ -182,7 +147,6 @@ double product_seconds(Backend& backend, const std::string& entry, Encoding enco
 }
 
 void measure(const std::string& adapter) {
-  measure_copy(std::make_shared<const Library>(std::string()), adapter);
   const auto backend = make_webgpu_backend({.library = {}, .adapter = adapter});
   std::printf("%s\n", backend->describe().dump().c_str());
   {
@@ -200,6 +164,7 @@ void measure(const std::string& adapter) {
     std::printf("dependent dispatch: %.2f us; 100 of them, submitted and read back: %.1f us\n",
                 (times[1] - times[0]) / 500 * 1e6, times[0] * 1e6);
   }
+  std::printf("copy: %.1f GB/s read and written\n", backend->measure_copy().value_or(0) / 1e9);
   for (const Encoding encoding : {Encoding::f16, Encoding::q8_0, Encoding::q4_k, Encoding::q6_k})
     for (const auto& [n, k] : {std::pair{2048u, 2048u},
                                {5632u, 2048u},

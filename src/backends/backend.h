@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/program.h"
 #include "base/json.h"
@@ -37,6 +39,10 @@ class Backend {
   /// Whether the device has a feature that a kernel's registry entry names under `requires`: "shader-f16".
   [[nodiscard]] virtual bool has_feature(std::string_view feature) const = 0;
 
+  /// Bytes a second that copying on the device reads and writes, measured now; nothing for a backend whose memory is
+  /// measured otherwise.
+  [[nodiscard]] virtual std::optional<double> measure_copy() { return std::nullopt; }
+
   /// Whether weights, caches and slots take this machine's main memory.
   [[nodiscard]] virtual bool in_main_memory() const { return true; }
 
@@ -60,6 +66,12 @@ class Backend {
 
   /// Runs a phase. `observer` may be null.
   virtual void run(Phase phase, const Batch& batch, const InstructionObserver* observer) = 0;
+
+  /// How many decode runs one submission can hold, each on the tokens that the one before sampled.
+  [[nodiscard]] virtual std::uint32_t chained_runs() const { return 1; }
+  /// Runs decode once for each batch, at most chained_runs(); the tokens of all but the first are what the run before
+  /// wrote to `sampled`, whatever the batch says. Returns the tokens sampled, run by run.
+  virtual std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled);
 
   /// The rows of a value of the last run, densely packed (cols elements a row); throws Error(internal) for a value that
   /// was overwritten by then.

@@ -2,6 +2,9 @@
 
 #include <numeric>
 
+#include "backends/backend.h"
+#include "base/error.h"
+
 namespace candor {
 namespace {
 
@@ -45,6 +48,10 @@ std::string_view to_string(ExternalInput external) {
       return "$sampler";
   }
   return "$tokens";
+}
+
+std::vector<std::uint32_t> Backend::run_chained(std::span<const Batch>, std::uint32_t) {
+  fail(ErrorCode::internal, "backend {} runs one decode at a time", name());
 }
 
 std::string_view to_string(Phase phase) {

@@ -59,20 +59,18 @@ class Bench {
     prompt_rates_.clear();
     decode_rates_.clear();
     for (std::uint32_t i = 0; i < arguments_.rounds; ++i) {
-      bandwidths_.push_back(probe_.measure());
-      peaks_.push_back(cpu::measure_fma_peak(pool_));
+      measure_machine();
       round();
     }
   }
 
   void print_table() const {
     const Rate bandwidth(bandwidths_);
-    const Rate peak(peaks_);
     Table table({"test", ">tokens/s", "lowest to highest", ">read a token", ">bandwidth", ">arithmetic"});
     if (!prompt_rates_.empty()) {
       const Rate rate(prompt_rates_);
       table.add({fmt::format("prompt {}", arguments_.prompt), short_number(rate.median), rate.spread(), "", "",
-                 percent(rate.median * operations_per_token() / peak.median)});
+                 arithmetic_share(rate.median)});
     }
     if (!decode_rates_.empty()) {
       const Rate rate(decode_rates_);
@@ -80,12 +78,16 @@ class Bench {
       table.add(
           {decode_name(), short_number(rate.median), rate.spread(), format_bytes(bytes_per_token()),
            describe_bandwidth(steps * static_cast<double>(bytes_per_token()) / bandwidth.median, bytes_per_token()),
-           percent(rate.median * operations_per_token() / peak.median)});
+           arithmetic_share(rate.median)});
     }
     table.print();
     const runtime::CompiledModel& compiled = engine_.model().compiled();
-    print(fmt::format("\n{} · {:.1f} GB/s read, {:.0f} GFLOP/s (f32 FMA), measured between the rounds · {} · plan {}\n",
-                      counted(pool_.size(), "thread"), bandwidth.median / 1e9, peak.median / 1e9,
+    const std::string machine =
+        peaks_.empty() ? fmt::format("{} · {:.1f} GB/s copied",
+                                     engine_.model().backend().describe().value("adapter", ""), bandwidth.median / 1e9)
+                       : fmt::format("{} · {:.1f} GB/s read, {:.0f} GFLOP/s (f32 FMA)", counted(pool_.size(), "thread"),
+                                     bandwidth.median / 1e9, Rate(peaks_).median / 1e9);
+    print(fmt::format("\n{}, measured between the rounds · {} · plan {}\n", machine,
                       counted(arguments_.rounds, "round"), short_digest(compiled.plan_digest)));
   }
 
@@ -103,13 +105,24 @@ class Bench {
              {"operationsPerToken", operations_per_token()},
              {"memoryBandwidth", Rate(bandwidths_).to_json()},
              {"cacheBytes", cache_bytes() == 0 ? Json() : Json(cache_bytes())},
-             {"fmaPeak", Rate(peaks_).to_json()}};
+             {"fmaPeak", peaks_.empty() ? Json() : Rate(peaks_).to_json()}};
     if (!prompt_rates_.empty()) out["promptTokensPerSecond"] = Rate(prompt_rates_).to_json();
     if (!decode_rates_.empty()) out["decodeTokensPerSecond"] = Rate(decode_rates_).to_json();
     return out;
   }
 
  private:
+  /// What the plan's backend runs on: the memory that it reads, and on the CPU the arithmetic.
+  void measure_machine() {
+    const std::optional<double> copy = engine_.model().backend().measure_copy();
+    bandwidths_.push_back(copy ? *copy : probe_.measure());
+    if (!copy) peaks_.push_back(cpu::measure_fma_peak(pool_));
+  }
+
+  [[nodiscard]] std::string arithmetic_share(double rate) const {
+    return peaks_.empty() ? std::string() : percent(rate * operations_per_token() / Rate(peaks_).median);
+  }
+
   static std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
 
   [[nodiscard]] std::string decode_name() const {

@@ -20,6 +20,7 @@ constexpr std::uint32_t kChunkRows = 32;
 
 struct CompareArguments {
   PairArguments pair;
+  std::string webgpu_library, adapter;
   std::optional<std::string> tokens;
   std::string text;
   std::string phase = "prefill";
@@ -90,6 +91,8 @@ runtime::LoadedModel load(const std::string& path, runtime::PlanOptions plan, co
   runtime::LoadOptions options;
   options.threads = arguments.threads;
   options.isa = isa;
+  options.webgpu_library = arguments.webgpu_library;
+  options.adapter = arguments.adapter;
   options.context = arguments.context;
   plan.context = arguments.context;
   options.prefill_rows = kChunkRows;
@@ -159,6 +162,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
       ->type_name("PHASE")
       ->capture_default_str();
   add_context(app, arguments->context, "the plan's or the model's, at most 4096");
+  add_adapter(app, arguments->webgpu_library, arguments->adapter);
   add_threads(app, arguments->threads);
   add_isa(app, arguments->isa);
   app.add_option("--other-isa", arguments->other_isa, "OTHER's, where it shall be another one")

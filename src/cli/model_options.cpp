@@ -1,6 +1,7 @@
 #include "cli/model_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -87,6 +88,20 @@ void add_pair_options(CLI::App& app, PairArguments& arguments) {
   add_model(app, arguments.other,
             "What to compare with (default: MODEL); the options below shape its plan, not MODEL's", "OTHER")
       ->required(false);
+  app.remove_option(app.get_option("--backend"));
+  app.add_option_function<std::string>(
+         "--backend",
+         [&arguments](const std::string& names) {
+           const auto comma = std::min(names.find(','), names.size());
+           arguments.model_backend = names.substr(0, comma);
+           arguments.plan.backend = comma == names.size() ? names : names.substr(comma + 1);
+           for (const std::string& name : {arguments.model_backend, arguments.plan.backend})
+             if (name != "cpu" && name != "webgpu")
+               throw CLI::ValidationError("--backend", "is cpu, webgpu, or two of them with a comma between");
+         },
+         "Whose kernels, of both or of MODEL and OTHER: webgpu, or cpu,webgpu (default: the manifest's own, else cpu)")
+      ->type_name("NAME[,NAME]")
+      ->group("Plan");
   app.add_option("--model-overlay", arguments.model_overlay, "{session, executionPatch} of MODEL's own plan")
       ->type_name("FILE")
       ->group("Plan");
@@ -166,6 +181,7 @@ void add_load_options(CLI::App& app, LoadArguments& arguments) {
 runtime::PlanOptions model_options(const PairArguments& arguments) {
   runtime::PlanOptions options;
   if (!arguments.model_overlay.empty()) read_overlay(arguments.model_overlay, options);
+  options.backend = arguments.model_backend;
   return options;
 }
 

@@ -31,6 +31,7 @@ struct PairArguments {
   PlanArguments plan;
   std::string other;          ///< empty: MODEL
   std::string model_overlay;  ///< file of MODEL's {session, executionPatch}
+  std::string model_backend;  ///< MODEL's; empty: as PlanArguments::backend
 
   [[nodiscard]] const std::string& other_model() const { return other.empty() ? plan.model : other; }
 };

@@ -46,6 +46,9 @@ class Delivery {
     return false;
   }
 
+  /// Tokens taken so far.
+  [[nodiscard]] std::size_t waiting() const { return result_.tokens.size() + pending_.size(); }
+
   bool end(StopReason reason) {
     pending_.clear();
     result_.reason = reason;
@@ -63,6 +66,18 @@ class Delivery {
   const std::function<bool(std::uint32_t)>& on_token_;
   std::vector<std::uint32_t> pending_;
 };
+
+/// How many tokens may be decoded before one is looked at: those of a batch, where stop tokens are looked for a batch
+/// at a time, as far as the context, the limit and the backend go.
+std::uint32_t tokens_ahead(const Session& session, const Sequence& sequence, const GenerationRequest& request,
+                           std::size_t had) {
+  const DecodeLoop& loop = session.decode_loop();
+  if (loop.stop_check_per_token) return 1;
+  std::uint64_t most = std::min(loop.batch_size, session.most_ahead(sequence));
+  most = std::min<std::uint64_t>(most, session.context() - sequence.tokens.size());
+  if (request.max_tokens != 0) most = std::min<std::uint64_t>(most, request.max_tokens - had);
+  return static_cast<std::uint32_t>(most);
+}
 
 }  // namespace
 
@@ -101,6 +116,13 @@ GenerationResult generate(Session& session, Sequence& sequence, const Generation
     if (sequence.tokens.size() >= session.context()) {
       if (!delivery.deliver()) delivery.end(StopReason::context);
       break;
+    }
+    const std::uint32_t ahead = tokens_ahead(session, sequence, request, delivery.waiting());
+    if (ahead > 1) {
+      const std::vector<std::uint32_t> tokens = session.decode_ahead(sequence, token, ahead);
+      if (std::any_of(tokens.begin(), tokens.end() - 1, [&](std::uint32_t next) { return delivery.take(next); })) break;
+      token = tokens.back();
+      continue;
     }
     Sequence* const one = &sequence;
     token = session.decode({&one, 1}, {&token, 1}).front();

@@ -118,6 +118,38 @@ std::vector<std::uint32_t> Session::decode(std::span<Sequence* const> sequences,
   return sampled(Phase::decode, sequences.size());
 }
 
+std::uint32_t Session::most_ahead(const Sequence& sequence) const {
+  if (observer_ || sequence.sampler.repetition_penalty != 1) return 1;
+  return model_.backend().chained_runs();
+}
+
+std::vector<std::uint32_t> Session::decode_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count) {
+  const Instruction* sample = last_of(model_.program().phase(Phase::decode), "sample");
+  if (!sample) fail(ErrorCode::plan, "the plan has no sampling step for decode, so it cannot generate");
+  // The tokens are not known yet, but their places are.
+  const std::vector<std::uint32_t> places(count, token);
+  check_fits(sequence, places);
+  const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
+  append(sequence, places);
+  std::vector<std::uint32_t> positions(count);
+  std::iota(positions.begin(), positions.end(), first);
+  std::vector<Segment> segments;
+  for (std::uint32_t i = 0; i < count; ++i)
+    segments.push_back({0, 1, first + i, sequence.pages.pages.data(), &sequence.sampler, {}});
+  std::vector<Batch> batches;
+  for (std::uint32_t i = 0; i < count; ++i)
+    batches.push_back(
+        {std::span(places).subspan(i, 1), std::span(positions).subspan(i, 1), std::span(segments).subspan(i, 1)});
+  std::vector<std::uint32_t> tokens = model_.backend().run_chained(batches, sample->result);
+  if (std::find(tokens.begin(), tokens.end(), kNoToken) != tokens.end())
+    fail(ErrorCode::plan,
+         "decode step \"{}\": the logits are not finite, so no token can be sampled; candor run --probe all finds the "
+         "first step with such values",
+         sample->step);
+  std::copy(tokens.begin(), tokens.end() - 1, sequence.tokens.begin() + first + 1);
+  return tokens;
+}
+
 void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows) {
   const ProgramPhase& phase = model_.program().phase(Phase::prefill);
   if (phase.instructions.empty()) fail(ErrorCode::plan, "the plan has no prefill steps");

@@ -37,6 +37,13 @@ class Session {
   [[nodiscard]] std::vector<std::uint32_t> decode(std::span<Sequence* const> sequences,
                                                   std::span<const std::uint32_t> tokens);
 
+  /// Appends `token` and as many more as `count` says, each sampled from the one before, in one submission where the
+  /// backend can; returns the `count` tokens sampled, of which the last is not appended yet.
+  [[nodiscard]] std::vector<std::uint32_t> decode_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count);
+  /// The most that decode_ahead() computes in one submission for this sequence; a repetition penalty needs every token
+  /// before the next is drawn.
+  [[nodiscard]] std::uint32_t most_ahead(const Sequence& sequence) const;
+
   /// Appends `tokens` and computes them in one phase: prefill in chunks, decode token by token. What was sampled, if
   /// anything, is not read. `after`, if given, is called after each run with the first of its tokens and their number.
   using AfterRun = std::function<void(std::size_t first, std::size_t count)>;

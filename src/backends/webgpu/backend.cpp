@@ -23,6 +23,7 @@ namespace {
 constexpr std::string_view kLayout = "webgpu";
 constexpr std::uint64_t kUnitBytes = 16;
 constexpr std::uint64_t kMostHeadColumns = 512;
+constexpr std::uint32_t kMostChained = 64;  ///< tokens a submission
 
 class WebGpuBackend final : public Backend {
  public:
@@ -40,6 +41,7 @@ class WebGpuBackend final : public Backend {
     return (device_ ? device_->adapter() : *adapter_).features().contains(std::string(feature));
   }
 
+  [[nodiscard]] std::optional<double> measure_copy() override { return copy_bandwidth(*device_); }
   [[nodiscard]] bool in_main_memory() const override { return false; }
   [[nodiscard]] bool separate_slots() const override { return true; }
 
@@ -106,6 +108,36 @@ class WebGpuBackend final : public Backend {
     }
   }
 
+  [[nodiscard]] std::uint32_t chained_runs() const override { return chained_; }
+
+  std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled) override {
+    const auto sequences = static_cast<std::uint32_t>(batches.front().segments.size());
+    const ProgramValue& result = program_.phase(Phase::decode).values.at(sampled);
+    rows_ = {sequences, sequences};
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      block_->encode(batches[i], batch_words_);
+      device_->write(batch_, i * block_->bytes(), std::as_bytes(std::span(batch_words_)));
+    }
+    const auto& bound = bound_[static_cast<std::size_t>(Phase::decode)];
+    device_->doing(fmt::format("decoding {} tokens", batches.size()));
+    Commands commands(*device_);
+    for (std::uint64_t i = 0; i < batches.size(); ++i) {
+      for (const BoundKernel& kernel : bound)
+        kernel.record(commands, rows_, static_cast<std::uint32_t>(i * block_->bytes()));
+      for (std::uint64_t row = 0; row < sequences; ++row) {
+        const std::uint64_t from = row * result.row_bytes;
+        commands.copy(slots_[result.buffer], from, ring_, (i * sequences + row) * 4, 4);
+        if (i + 1 < batches.size())
+          commands.copy(slots_[result.buffer], from, batch_,
+                        (i + 1) * block_->bytes() + block_->offset_of(ExternalInput::tokens) + row * 4, 4);
+      }
+    }
+    commands.submit();
+    std::vector<std::uint32_t> tokens(batches.size() * sequences);
+    device_->read(ring_, 0, std::as_writable_bytes(std::span(tokens)));
+    return tokens;
+  }
+
   void read_value(Phase phase, std::uint32_t value, std::span<std::byte> out) const override {
     const ProgramValue& entry = program_.phase(phase).values.at(value);
     const std::uint64_t dense = encoded_bytes(entry.encoding, entry.cols, entry.slot);
@@ -156,7 +188,9 @@ class WebGpuBackend final : public Backend {
     for (const ProgramKv& cache : program_.kv)
       kv_.push_back(device_->storage(checked_mul(cache.page_bytes, program_.limits.pages, "KV cache"),
                                      fmt::format("the KV cache of layer {}", cache.layer)));
-    batch_ = device_->storage(block_->bytes(), "the batch");
+    chained_ = std::min(program_.decode_loop.batch_size, kMostChained);
+    batch_ = device_->storage(block_->bytes() * chained_, "the batch");
+    ring_ = device_->storage(std::uint64_t{chained_} * program_.limits.sequences * 4, "tokens");
     std::uint64_t instructions = 0;
     for (const ProgramPhase& phase : program_.phases) instructions += phase.instructions.size();
     uniforms_ = device_->uniforms(instructions * kParameterBytes, "constants");
@@ -259,7 +293,8 @@ class WebGpuBackend final : public Backend {
   Program program_;
   std::optional<BatchBlock> block_;
   std::vector<std::uint32_t> batch_words_;
-  Buffer batch_, uniforms_;
+  Buffer batch_, uniforms_, ring_;
+  std::uint32_t chained_ = 1;
   std::vector<Buffer> slots_, kv_;
   std::vector<std::unique_ptr<Buffer>> weight_buffers_;
   std::vector<PlacedWeight> weights_;

@@ -1,6 +1,7 @@
 #include "backends/webgpu/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/checked.h"
@@ -362,6 +363,29 @@ void Device::check() {
   if (type == api::ErrorType::out_of_memory)
     fail(ErrorCode::device, "the WebGPU device has no more memory, {}: {}", doing_, printable(message, 300));
   fail(ErrorCode::internal, "WebGPU, {}: {}", doing_, printable(message, 1000));
+}
+
+double copy_bandwidth(Device& device) {
+  constexpr std::uint64_t kMostBytes = 512ull << 20;
+  const std::uint64_t size = std::min(kMostBytes, device.adapter().limits().max_storage_binding_bytes) / 256 * 256;
+  const Buffer from = device.storage(size, "the source of a copy");
+  const Buffer to = device.storage(size, "the target of a copy");
+  const auto seconds = [&](int copies) {
+    const auto start = std::chrono::steady_clock::now();
+    Commands commands(device);
+    for (int i = 0; i < copies; ++i) commands.copy(from, 0, to, 0, size);
+    commands.submit();
+    device.wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  // The difference between many and few leaves out what a submission costs.
+  constexpr int kFew = 1, kMany = 5;
+  double best = 1e30;
+  for (int round = 0; round < 3; ++round) {
+    const double few = seconds(kFew);
+    best = std::min(best, (seconds(kMany) - few) / (kMany - kFew));
+  }
+  return 2 * static_cast<double>(size) / best;
 }
 
 }  // namespace candor::webgpu

@@ -208,4 +208,7 @@ class Device {
   Buffer staging_;
 };
 
+/// Bytes a second, read and written, of copies between buffers that are larger than caches.
+[[nodiscard]] double copy_bandwidth(Device& device);
+
 }  // namespace candor::webgpu
