@@ -53,7 +53,11 @@ function(candor_test name)
     endif()
     add_dependencies(threaded_tests ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  set(properties TIMEOUT 300)
+  if(ARG_LABELS)
+    list(PREPEND properties LABELS "${ARG_LABELS}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()
 
 # candor_fuzz(NAME SOURCES … DEPENDS …): one libFuzzer target; scripts/checks/fuzz runs all there are. The target
