@@ -178,8 +178,8 @@ Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
   const KernelPath path = find_kernel_path(options);
   const auto registry = registry_of(options);
   const std::string name = models::source_name(source);
-  if (path.rules) return models::make_manifest(
-        {name, source.tensors(), description, *path.rules, *registry, source.path().string()});
+  if (path.rules)
+    return models::make_manifest({name, source.tensors(), description, *path.rules, *registry, source.path().string()});
   // The facts of the model are the family's; the execution is what the path lists.
   Json manifest =
       models::make_manifest({name, source.tensors(), description, kernels::builtin_kernel_rules(path_backend(options)),

@@ -30,8 +30,8 @@ struct PlanOptions {
   /// is given of one in its kernel-paths. Empty: the backend's default.
   std::string kernel_path;
   std::string registry;  ///< folder with registry.json, kernel-ref-digests.json, kernel-paths/; empty: the built-in one
-  /// Whose kernel path a manifest is generated with, where `kernel_path` names none; empty: cpu. The plan's kernels must
-  /// be of this backend, if one is given.
+  /// Whose kernel path a manifest is generated with, where `kernel_path` names none; empty: cpu. The plan's kernels
+  /// must be of this backend, if one is given.
   std::string backend;
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
@@ -40,7 +40,7 @@ struct PlanOptions {
   /// kDefaultContext.
   std::uint32_t context = 0;
   std::string pooling;  ///< for a manifest made here of files that do not say it (models::DescribeOptions)
-  Json manifest;  ///< used in place of the model's own; null: its own
+  Json manifest;        ///< used in place of the model's own; null: its own
 };
 
 struct CompiledModel {
@@ -61,8 +61,8 @@ struct CompiledModel {
 /// The registry that `options` names. Throws Error(not_found), Error(format).
 [[nodiscard]] std::shared_ptr<const kernels::KernelRegistry> registry_of(const PlanOptions& options);
 
-/// ModelSource::open(); but where an artifact's manifest was changed after it was sealed, and what was changed is the pin
-/// of a kernel, the error names the step, the digest expected and the one found as well.
+/// ModelSource::open(); but where an artifact's manifest was changed after it was sealed, and what was changed is the
+/// pin of a kernel, the error names the step, the digest expected and the one found as well.
 [[nodiscard]] ModelSource open_model(const std::filesystem::path& path, const kernels::KernelRegistry& registry);
 
 /// The manifest of a model: an artifact's own, or one generated from its family and a kernel path.

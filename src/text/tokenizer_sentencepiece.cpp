@@ -67,7 +67,8 @@ std::unique_ptr<const Model> model_of(const SentencePieceFile& model, const Toke
 }
 
 TokenizerParts read_parts(std::span<const std::byte> bytes, std::string_view label) {
-  const SentencePieceFile model = read_sentencepiece_file({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label);
+  const SentencePieceFile model =
+      read_sentencepiece_file({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, label);
   TokenizerParts parts;
   parts.label = label;
   parts.source = "sentencepiece";
