@@ -8,6 +8,7 @@
 
 #include "backends/webgpu/adapter.h"
 #include "kernels/kernel_rules.h"
+#include "kernels/registry.h"
 
 namespace candor::webgpu {
 
