@@ -39,7 +39,7 @@ std::optional<double> RunReport::decode_rate() const {
 
 std::optional<double> RunReport::bandwidth_share() const {
   const auto decode = decode_rate();
-  if (!decode || memory_bandwidth <= 0) return std::nullopt;
+  if (!decode || memory_bandwidth <= 0 || !engine.model().backend().in_main_memory()) return std::nullopt;
   return *decode * static_cast<double>(result.bytes_per_token) / memory_bandwidth;
 }
 

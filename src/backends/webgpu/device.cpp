@@ -380,12 +380,14 @@ double copy_bandwidth(Device& device) {
   };
   // The difference between many and few leaves out what a submission costs.
   constexpr int kFew = 1, kMany = 5;
-  double best = 1e30;
+  (void)seconds(kFew);  // clears the buffers
+  double few = seconds(kFew), many = seconds(kMany);
   for (int round = 0; round < 3; ++round) {
-    const double few = seconds(kFew);
-    best = std::min(best, (seconds(kMany) - few) / (kMany - kFew));
+    few = std::min(few, seconds(kFew));
+    many = std::min(many, seconds(kMany));
   }
-  return 2 * static_cast<double>(size) / best;
+  const double each = many > few ? (many - few) / (kMany - kFew) : many / kMany;
+  return 2 * static_cast<double>(size) / each;
 }
 
 }  // namespace candor::webgpu
