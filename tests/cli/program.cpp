@@ -65,7 +65,7 @@ Outcome run_program(const std::vector<std::string>& arguments, std::string_view 
   const File in = temporary_file();
   const File out = temporary_file();
   const File err = temporary_file();
-  std::fwrite(input.data(), 1, input.size(), in.get());
+  if (!input.empty()) std::fwrite(input.data(), 1, input.size(), in.get());
   std::rewind(in.get());
   const int status = wait_for(start(arguments, ::fileno(in.get()), ::fileno(out.get()), ::fileno(err.get())));
   return {status, read_all(out.get()), read_all(err.get())};
