@@ -82,7 +82,8 @@ class Descriptor {
 };
 
 Descriptor open_for_reading(const std::filesystem::path& path, struct stat& status) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK, a pipe that nobody writes to would be waited for before it could be refused.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
     const int error = errno;
     fail(error == ENOENT || error == ENOTDIR ? ErrorCode::not_found : ErrorCode::io, "{}: {}", path.string(),

@@ -28,10 +28,26 @@ std::optional<Number> parse_number(const std::string& text) {
   }
 }
 
+/// An option that names something cannot name nothing: a script's empty variable is not "not given".
+void check_not_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    const bool names =
+        type.starts_with("FILE") || type.starts_with("DIR") || type.starts_with("NAME") || type.starts_with("ID|");
+    if (option->get_positional() || !names) continue;
+    for (const std::string& value : option->results())
+      if (value.empty())
+        fail(ErrorCode::usage, "{} \"\": names nothing; give it a value or leave it out", option->get_name());
+  }
+}
+
 }  // namespace
 
 void on_chosen(CLI::App& app, Invocation& invocation, std::function<int()> action) {
-  app.callback([&invocation, action = std::move(action)] { invocation.action = action; });
+  app.callback([&app, &invocation, action = std::move(action)] {
+    check_not_empty(app);
+    invocation.action = action;
+  });
 }
 
 CLI::Option* add_json(CLI::App& app, bool& json) {

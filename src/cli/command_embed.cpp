@@ -21,7 +21,7 @@ struct EmbedArguments {
 };
 
 int embed(const EmbedArguments& arguments) {
-  check_output_file("--out", arguments.out);
+  check_output_files({OutputFile{"--out", arguments.out}}, arguments.plan.model);
   std::vector<std::vector<std::uint32_t>> inputs;
   for (const std::string& list : arguments.tokens) inputs.push_back(token_ids(list));
   std::vector<std::string> texts = arguments.texts;

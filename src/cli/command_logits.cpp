@@ -31,8 +31,8 @@ int write_logits_of(const LogitsArguments& arguments) {
          "what a step wrote");
   std::vector<std::uint32_t> tokens;
   if (arguments.tokens) tokens = token_ids(*arguments.tokens);
-  check_output_file("--out", arguments.out);
-  check_output_file("--receipt", arguments.receipt);
+  check_output_files({{"--out", arguments.out}, {"--receipt", arguments.receipt}, {"--probe-out", arguments.probe.out}},
+                     arguments.plan.model);
   EngineOptions options = engine_options(arguments.plan, arguments.load, !arguments.json);
   options.plan.rows = runtime::RowSelection::all;
   Engine engine(arguments.plan.model, options);

@@ -152,7 +152,7 @@ int run(const RunArguments& arguments) {
     fail(ErrorCode::usage, "--probe looks at one prompt; give it, or pipe it in");
   if (!prompt && !arguments.receipt.empty())
     fail(ErrorCode::usage, "--receipt is of one prompt; give it, or pipe it in");
-  check_output_file("--receipt", arguments.receipt);
+  check_output_files({{"--receipt", arguments.receipt}, {"--probe-out", arguments.probe.out}}, arguments.plan.model);
 
   const EngineOptions engine_setup =
       engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json);

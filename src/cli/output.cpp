@@ -101,16 +101,36 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-void check_output_file(std::string_view option, const std::string& path) {
-  if (path.empty()) return;
+namespace {
+
+void check_output_file(const OutputFile& file, const std::string& model) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  const auto status = std::filesystem::symlink_status(path, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    fail(ErrorCode::io, "{} {}: is not a regular file, and would be replaced by one; give another name", option, path);
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const fs::file_status status = fs::symlink_status(file.path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    fail(ErrorCode::io, "{} {}: is not a regular file, and would be replaced by one; give another name", file.option,
+         file.path);
+  const fs::path parent = fs::path(file.path).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
+  if (fs::equivalent(file.path, model, ignored) || fs::equivalent(folder, model, ignored))
+    fail(ErrorCode::usage, "{} {}: would be written into the model {}; give a name outside it", file.option, file.path,
+         model);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    fail(ErrorCode::io, "{} {}: nothing can be written in {}: {}", option, path, folder, std::strerror(errno));
+    fail(ErrorCode::io, "{} {}: nothing can be written in {}: {}", file.option, file.path, folder,
+         std::strerror(errno));
+}
+
+}  // namespace
+
+void check_output_files(const std::vector<OutputFile>& files, const std::string& model) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].path.empty()) continue;
+    check_output_file(files[i], model);
+    for (std::size_t j = 0; j < i; ++j)
+      if (std::filesystem::weakly_canonical(files[j].path) == std::filesystem::weakly_canonical(files[i].path))
+        fail(ErrorCode::usage, "{} and {} both name {}; give two names", files[j].option, files[i].option,
+             files[i].path);
+  }
 }
 
 std::string short_number(double value) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -59,9 +60,16 @@ int report_error(ErrorCode code, std::string_view message, bool json);
 /// "1 token", "2 tokens".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
-/// Throws Error(io), naming the option, if a file of this name could not be written: to say so before the work that
-/// gives its content, not after. An empty path is no file.
-void check_output_file(std::string_view option, const std::string& path);
+/// A file that an option names to be written; an empty path is none.
+struct OutputFile {
+  std::string_view option;
+  std::string path;
+};
+
+/// Throws Error(io), naming the option, if a file could not be written, and Error(usage) if it is a file of the model
+/// or that of another option: to say so before the work that gives its content, not after. `model` is a file or a
+/// folder.
+void check_output_files(const std::vector<OutputFile>& files, const std::string& model);
 
 /// A number with three significant digits where that is short: "0.123", "12.3", "456", "12345".
 [[nodiscard]] std::string short_number(double value);

@@ -62,7 +62,6 @@ ProbeSession::ProbeSession(Engine& engine, const ProbeArguments& arguments, bool
     if (!out_.empty()) fail(ErrorCode::usage, "--probe-out {}: no step is probed; give --probe STEP", out_);
     return;
   }
-  check_output_file("--probe-out", out_);
   probes_.emplace(engine.model().program(), arguments.probes, !out_.empty());
   engine.session().observe(
       [this](Phase phase, std::size_t instruction) { probes_->read(engine_.model().backend(), phase, instruction); });

@@ -25,8 +25,8 @@ void add_probe_options(CLI::App& app, ProbeArguments& arguments);
 /// reported if `explain_errors`, because a probe is often there to find the error.
 class ProbeSession {
  public:
-  /// Throws Error(usage) for --probe-out without --probe, Error(io) where its file cannot be written, and what
-  /// runtime::Probes throws.
+  /// Throws Error(usage) for --probe-out without --probe, and what runtime::Probes throws. Whether the file can be
+  /// written is the command's to check, with its other files.
   ProbeSession(Engine& engine, const ProbeArguments& arguments, bool explain_errors);
   ~ProbeSession();
   ProbeSession(const ProbeSession&) = delete;

@@ -27,6 +27,11 @@ constexpr std::array<std::string_view, 3> kPatchLists{"set", "remove", "add"};
 /// What executionPatch.set may change of a step; the compiler refuses others.
 constexpr std::array<std::string_view, 4> kPatchable{"precision", "kvIO", "constants", "entry"};
 
+constexpr std::array<std::string_view, 4> kPrecisionKeys{"inputDtype", "mathDtype", "accumDtype", "outputDtype"};
+constexpr std::array<std::string_view, 2> kKvKeys{"readDtype", "writeDtype"};
+constexpr std::array<std::string_view, 1> kRemoveKeys{"id"};
+constexpr std::array<std::string_view, 4> kAddKeys{"step", "insertBefore", "insertAfter", "profile"};
+
 std::vector<std::string> split_path(std::string_view path, std::string_view setting) {
   std::vector<std::string> keys;
   for (;;) {
@@ -84,11 +89,20 @@ void check_profiles(js::Value manifest_session, js::Value session) {
 }
 
 void check_null(js::Value manifest_session, js::Value session, std::string_view key) {
+  const js::Value stated = js::get(manifest_session, key);
   const js::Value wanted = js::get(session, key);
-  if (wanted == nullptr || !wanted->is_null() || js::nullish(js::get(manifest_session, key))) return;
-  fail(ErrorCode::plan,
-       "session.{0}=null would wipe the manifest's {0} ({1}); leave it out, or set the single keys that shall differ",
-       key, printable(to_js_json(*js::get(manifest_session, key))));
+  if (wanted == nullptr || js::nullish(stated)) return;
+  if (wanted->is_null())
+    fail(ErrorCode::plan,
+         "session.{0}=null would wipe the manifest's {0} ({1}); leave it out, or set the single keys that shall differ",
+         key, printable(to_js_json(*stated)));
+  if (!wanted->is_object()) return;
+  for (const auto& [member, value] : wanted->items()) {
+    const js::Value before = js::get(stated, member);
+    if (value.is_null() && !js::nullish(before))
+      fail(ErrorCode::plan, "session.{0}.{1}=null would wipe the manifest's {2}; leave it out, or give the value", key,
+           printable(member), printable(to_js_json(*before)));
+  }
 }
 
 /// The profile that an entry of executionPatch.add brings along, complete with its step's kernelRef; taken out of the
@@ -117,12 +131,35 @@ void append_list(Json& out, const Json& patch, std::string_view name) {
   for (const Json& entry : *list) joined.push_back(entry);
 }
 
+/// Dtypes of a step or a patch of one: a key that no step has would be lost without a word.
+void check_dtype_keys(js::Value step, const std::string& label) {
+  check_keys(js::get(step, "precision"), label + ".precision", kPrecisionKeys);
+  check_keys(js::get(step, "kvIO"), label + ".kvIO", kKvKeys);
+}
+
+/// Calls check(entry, "executionPatch.NAME[i]") for each entry of a list that is one; the compiler refuses others.
+template <typename Check>
+void for_each_entry(js::Value patch, std::string_view name, const Check& check) {
+  const js::Value list = js::get(patch, name);
+  if (!js::is_array(list)) return;
+  for (std::size_t i = 0; i < list->size(); ++i)
+    if ((*list)[i].is_object()) check(&(*list)[i], fmt::format("executionPatch.{}[{}]", name, i));
+}
+
 void check_known_keys(const Json& overlay) {
   const js::Value session = js::get(&overlay, "session");
   check_keys(session, "session", kSessionKeys);
   check_keys(js::get(session, "compute"), "session.compute", kComputeKeys);
   check_keys(js::at_path(session, {"compute", "defaults"}), "session.compute.defaults", kDtypeKeys);
-  check_keys(js::get(&overlay, "executionPatch"), "executionPatch", kPatchLists);
+  const js::Value patch = js::get(&overlay, "executionPatch");
+  check_keys(patch, "executionPatch", kPatchLists);
+  for_each_entry(patch, "set", check_dtype_keys);
+  for_each_entry(patch, "remove",
+                 [](js::Value entry, const std::string& label) { check_keys(entry, label, kRemoveKeys); });
+  for_each_entry(patch, "add", [](js::Value entry, const std::string& label) {
+    check_keys(entry, label, kAddKeys);
+    check_dtype_keys(js::get(entry, "step"), label + ".step");
+  });
 }
 
 bool is_same(const Json& a, js::Value b) {

@@ -281,7 +281,7 @@ TEST_F(Plan, ProbesShowAndSaveWhatAStepWrote) {
   EXPECT_EQ(bytes.size(), 8 + length + (3 * 64 + 3 * 320) * 4);
 
   expect_error(run_program({"logits", kLlama, "--tokens", "1"}), 2, "--probe");
-  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe-out", file, "--out", file}), 2,
+  expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe-out", file, "--out", file + ".out"}), 2,
                "no step is probed");
   expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "nothing"}), 3, "the ops are");
   expect_error(run_program({"logits", kLlama, "--tokens", "1", "--probe", "attention:-1"}), 2, "counted from 0");

@@ -1,4 +1,7 @@
 // candor run: the answer alone on standard output, the same for the same seed, refused where it cannot be right.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "base/file.h"
@@ -175,6 +178,25 @@ TEST_F(Run, FilesThatCannotBeWrittenAreRefusedBeforeTheAnswer) {
   expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--probe", "attention:0", "--probe-out",
                             "/no/such/folder/x"}),
                3, "--probe-out /no/such/folder/x");
+}
+
+TEST_F(Run, OutputsNeitherReplaceTheModelNorEachOther) {
+  expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--receipt", kLexicon + "/config.json"}), 2,
+               "would be written into the model");
+  expect_error(run_program({"logits", kStories, "--tokens", "1,2", "--out", kStories}), 2,
+               "would be written into the model");
+  expect_error(run_program({"logits", kLexicon, "--tokens", "1,2", "--out", "same", "--receipt", "./same"}), 2,
+               "--out and --receipt both name ./same");
+  expect_error(run_program({"run", kLexicon, "Define lighthouse.", "--receipt", ""}), 2,
+               "--receipt \"\": names nothing");
+}
+
+TEST_F(Run, APipeIsRefusedNotWaitedFor) {
+  const std::string pipe = testing::TempDir() + "candor_pipe_" + std::to_string(::getpid()) + ".gguf";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_error(run_program({"run", pipe, "x"}), 4, "is not a regular file");
+  expect_error(run_program({"run", kLexicon, "x", "--overlay", pipe}), 4, "is not a regular file");
+  ::unlink(pipe.c_str());
 }
 
 }  // namespace

@@ -147,6 +147,12 @@ for (const folder of folders) {
     found.llama = { error: Math.max(...found.llama.errors.slice(0, window)), agree: 0, ties: 0, of: 0 };
     llama = `${short(found.llama.error)} in the first ${window} positions`;
   }
+  // llama.cpp chooses LongRoPE's factors by its own context, which is never below 256 positions, not by the text.
+  const original = config.original_max_position_embeddings ?? Infinity;
+  if (found.llama.errors && tokens.length <= original && original < 256) {
+    found.llama = { refused: '' };
+    llama = 'takes the long factors';
+  }
   if (found.llama.refused !== '') check(model, 'llama.cpp', found.llama, tabled);
   rows.push([model, text(found.float32), text(found.cache), text(found.weights), architecture ?? '', text(found.gguf), llama]);
   console.log(rows.at(-1).join(' | '));
