@@ -4,7 +4,7 @@
 # test.
 
 # shellcheck disable=SC2034 # used by the scripts that source this
-all_stages=(release shell format asan tidy tsan fuzz)
+all_stages=(release shell format webgpu asan tidy tsan fuzz)
 results=build/results
 jobs=$(nproc)
 
@@ -45,6 +45,18 @@ test_preset() {
 }
 
 stage_release() { build_preset release && test_preset release; }
+# On a software adapter: the WebGPU library from npm, Mesa from Debian's backports.
+stage_webgpu() {
+  scripts/install-packages webgpu
+  CANDOR_WEBGPU_LIB=$(scripts/get-webgpu)
+  XDG_RUNTIME_DIR=$(mktemp -d)
+  export CANDOR_WEBGPU_LIB XDG_RUNTIME_DIR CANDOR_REQUIRE_WEBGPU=1
+  build_preset release webgpu_test
+  local status=0
+  test_preset release --tests-regex 'WebGpu|Wgsl' || status=$?
+  mv "$results/release.xml" "$results/webgpu.xml"
+  return "$status"
+}
 stage_shell() { scripts/checks/shell; }
 stage_format() { scripts/checks/format; }
 # Clang with AddressSanitizer and UndefinedBehaviorSanitizer: also the second compiler, with warnings as errors.

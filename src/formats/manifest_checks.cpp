@@ -33,9 +33,10 @@ std::string shown(Value value) {
 }
 
 /// Models without a vocabulary: stop tokens and the transformer's dimensions are not asked of them.
+/// Whether the model makes no text, and so has no token to stop at: the original's two types, and encoders.
 bool is_textless(Value manifest) {
   const Value type = js::get(manifest, "modelType");
-  return js::strict_equal(type, "diffusion") || js::strict_equal(type, "energy");
+  return js::strict_equal(type, "diffusion") || js::strict_equal(type, "energy") || js::strict_equal(type, "bert");
 }
 
 bool is_lora(Value manifest) {

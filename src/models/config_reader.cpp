@@ -42,7 +42,8 @@ std::uint64_t ConfigReader::positive(std::string_view key) {
 std::optional<double> ConfigReader::optional_number(std::string_view key) {
   const Json* value = find(key);
   if (!value) return std::nullopt;
-  if (!value->is_number() || !std::isfinite(value->get<double>())) wrong_type(key, *value, "a finite number");
+  if (!value->is_number() || !std::isfinite(value->get<double>()) || value->get<double>() < 0)
+    wrong_type(key, *value, "a finite number, 0 or above");
   return value->get<double>();
 }
 

@@ -21,6 +21,7 @@ class ConfigReader {
   /// Each accessor marks the key as used. A null counts as absent. Throws Error(format) for another type.
   [[nodiscard]] std::uint64_t positive(std::string_view key);
   [[nodiscard]] std::optional<std::uint64_t> optional_positive(std::string_view key);
+  /// Numbers are finite and not negative: no configuration means a negative scale, base or epsilon.
   [[nodiscard]] double number(std::string_view key);
   [[nodiscard]] std::optional<double> optional_number(std::string_view key);
   [[nodiscard]] bool boolean(std::string_view key, bool otherwise);

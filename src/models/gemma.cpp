@@ -4,6 +4,7 @@
 // with a window to one without, each sort with its own RoPE base.
 #include <cmath>
 
+#include "base/error.h"
 #include "models/config_reader.h"
 #include "models/decoder.h"
 #include "models/families.h"
@@ -40,7 +41,9 @@ void read_huggingface_gemma(const ModelSource& source, ConfigReader& reader, Dec
   config.activation = read_activation(reader, reader.find("hidden_activation") ? "hidden_activation" : "hidden_act");
   reader.harmless({"hidden_act", "cache_implementation", "use_cache"});
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
-  config.query_scale = 1 / std::sqrt(reader.number("query_pre_attn_scalar"));
+  const double query_scalar = reader.number("query_pre_attn_scalar");
+  if (query_scalar == 0) fail(ErrorCode::format, "{}: query_pre_attn_scalar is 0; it must be above", reader.label());
+  config.query_scale = 1 / std::sqrt(query_scalar);
   config.attention_softcap = reader.optional_number("attn_logit_softcapping").value_or(0);
   config.logit_softcap = reader.optional_number("final_logit_softcapping").value_or(0);
   config.attention_bias = reader.boolean("attention_bias", false);

@@ -328,7 +328,9 @@ Json make_manifest(const ManifestInput& input) {
           {"moeConfig", input.description.experts},
           {"inference", std::move(inference)},
           {"tensors", tensor_entries(input)},
-          {"eos_token_id", stops.size() == 1 ? Json(stops[0]) : Json(stops)},
+          {"eos_token_id", stops.empty()       ? Json()
+                           : stops.size() == 1 ? Json(stops[0])
+                                               : Json(stops)},
           {"kernelPath", input.rules.id()}};
 }
 

@@ -208,6 +208,17 @@ TEST(Families, MissingKeysThatDoNotMeanNoneAndContradictionsAreRefused) {
               HasSubstr("partial_rotary_factor is 0.5; heads of this family are rotated whole"));
 }
 
+TEST(Families, NumbersThatGiveNoLogitsAreRefused) {
+  SKIP_WITHOUT_GOLDENS();
+  EXPECT_THAT(refusal("llama", [](ModelFolder& f) { f.config["rms_norm_eps"] = -1; }), HasSubstr("rms_norm_eps"));
+  EXPECT_THAT(refusal("gpt2", [](ModelFolder& f) { f.config["layer_norm_epsilon"] = -1; }),
+              HasSubstr("layer_norm_epsilon"));
+  EXPECT_THAT(refusal("gemma2", [](ModelFolder& f) { f.config["final_logit_softcapping"] = -30; }),
+              HasSubstr("final_logit_softcapping"));
+  EXPECT_THAT(refusal("gemma2", [](ModelFolder& f) { f.config["query_pre_attn_scalar"] = 0; }),
+              HasSubstr("query_pre_attn_scalar is 0"));
+}
+
 TEST(Families, LongRopeIsChosenByThePositionsThatAPlanHolds) {
   SKIP_WITHOUT_GOLDENS();
   const ModelSource source = ModelSource::open(kGoldens / "phi3-longrope");  // 32 positions extended to 128
