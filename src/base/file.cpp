@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -49,19 +50,25 @@ void unregister_map(const std::byte* begin) {
   }
 }
 
-void write_error(const char* text) {
-  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) _exit(exit_status(ErrorCode::io));
+/// Says in one write which file it was, and ends the process. Other threads that meet the same wait for that.
+[[noreturn]] void end_by_map_fault(const char* path) {
+  static std::atomic_flag said = ATOMIC_FLAG_INIT;
+  while (said.test_and_set()) ::pause();
+  constexpr std::string_view kBefore = "\ncandor: ";
+  constexpr std::string_view kAfter =
+      ": the file became shorter or unreadable while it was in use; restore it and start again\n";
+  const auto part = [](const char* text, std::size_t size) { return iovec{const_cast<char*>(text), size}; };
+  const std::array<iovec, 3> parts{part(kBefore.data(), kBefore.size()), part(path, std::strlen(path)),
+                                   part(kAfter.data(), kAfter.size())};
+  (void)!::writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size()));
+  _exit(exit_status(ErrorCode::io));
 }
 
 void on_map_fault(int, siginfo_t* info, void*) {
   const auto* address = static_cast<const std::byte*>(info->si_addr);
   for (const auto& entry : map_table()) {
     const std::byte* begin = entry.begin.load(std::memory_order_acquire);
-    if (!begin || address < begin || address >= begin + entry.size.load()) continue;
-    write_error("\ncandor: ");
-    write_error(entry.path.data());
-    write_error(": the file became shorter or unreadable while it was in use; restore it and start again\n");
-    _exit(exit_status(ErrorCode::io));
+    if (begin && address >= begin && address < begin + entry.size.load()) end_by_map_fault(entry.path.data());
   }
   std::signal(SIGBUS, SIG_DFL);
   std::raise(SIGBUS);
@@ -103,7 +110,11 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (status.st_size == 0) fail(ErrorCode::format, "{}: the file is empty", path.string());
   size_ = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) fail(ErrorCode::io, "{}: cannot be mapped: {}", path.string(), std::strerror(errno));
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    fail(error == ENOMEM ? ErrorCode::resource : ErrorCode::io, "{}: cannot be mapped: {}", path.string(),
+         std::strerror(error));
+  }
   data_ = static_cast<const std::byte*>(data);
   register_map(data_, size_, path.string());
 }

@@ -33,10 +33,11 @@ std::string shown(Value value) {
 }
 
 /// Models without a vocabulary: stop tokens and the transformer's dimensions are not asked of them.
-/// Whether the model makes no text, and so has no token to stop at: the original's two types, and encoders.
+/// Whether the model makes no text, and so has no token to stop at: the two types of the original, and embedding
+/// models.
 bool is_textless(Value manifest) {
   const Value type = js::get(manifest, "modelType");
-  return js::strict_equal(type, "diffusion") || js::strict_equal(type, "energy") || js::strict_equal(type, "bert");
+  return js::strict_equal(type, "diffusion") || js::strict_equal(type, "energy") || js::strict_equal(type, "embedding");
 }
 
 bool is_lora(Value manifest) {

@@ -287,7 +287,7 @@ Json decoder_facts(const DecoderConfig& config) {
 ModelDescription begin_decoder(const DecoderConfig& config, std::string family) {
   ModelDescription description;
   description.family = std::move(family);
-  description.model_type = "transformer";
+  description.model_type = config.generates() ? "transformer" : "embedding";
   description.layers = config.layers;
   description.vocabulary = config.vocabulary;
   description.max_positions = config.max_positions;

@@ -48,7 +48,7 @@ struct ExpectedTensor {
 
 struct ModelDescription {
   std::string family;
-  std::string model_type;              ///< "transformer", as artifacts write it
+  std::string model_type;              ///< as artifacts write it: "transformer", or "embedding" where no text is made
   Json architecture = Json::object();  ///< numLayers, hiddenSize, intermediateSize, numAttentionHeads, …
   Json inference = Json::object();  ///< facts for people and other readers: attention, normalization, ffn, rope, output
   Json experts;                     ///< moeConfig of artifacts; null without experts

@@ -105,5 +105,18 @@ TEST_F(Text, LogitsOfATokenThatIsNone) {
   expect_error(run_program({"logits", kLlama, "--tokens", "1,99999999", "--out", folder_.path() / "x"}), 2, "99999999");
 }
 
+TEST(Embed, AnEncoderBecomesAnArtifactThatGivesTheSameVector) {
+  CANDOR_SKIP_WITHOUT_SHARED();
+  const std::string bert = CANDOR_SHARED_DIR "/goldens/hf/bert";
+  const TestFolder folder;
+  const std::string artifact = (folder.path() / "artifact").string();
+  ASSERT_EQ(run_program({"convert", bert, artifact, "--pooling", "mean"}).status, 0);
+  const Outcome expected = run_program({"embed", bert, "--pooling", "mean", "--tokens", "1,2,3"});
+  const Outcome found = run_program({"embed", artifact, "--tokens", "1,2,3"});
+  EXPECT_EQ(found.status, 0);
+  EXPECT_EQ(found.out, expected.out);
+  EXPECT_EQ(run_program({"verify", artifact}).status, 0);
+}
+
 }  // namespace
 }  // namespace candor
