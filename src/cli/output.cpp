@@ -120,6 +120,11 @@ void check_output_file(const OutputFile& file, const std::string& model) {
          std::strerror(errno));
 }
 
+/// One name for each file, whether it exists yet or not.
+std::filesystem::path canonical(const std::string& path) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+}
+
 }  // namespace
 
 void check_output_files(const std::vector<OutputFile>& files, const std::string& model) {
@@ -127,7 +132,7 @@ void check_output_files(const std::vector<OutputFile>& files, const std::string&
     if (files[i].path.empty()) continue;
     check_output_file(files[i], model);
     for (std::size_t j = 0; j < i; ++j)
-      if (std::filesystem::weakly_canonical(files[j].path) == std::filesystem::weakly_canonical(files[i].path))
+      if (canonical(files[j].path) == canonical(files[i].path))
         fail(ErrorCode::usage, "{} and {} both name {}; give two names", files[j].option, files[i].option,
              files[i].path);
   }

@@ -1,3 +1,7 @@
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/table.h"
 
@@ -5,8 +9,14 @@ namespace candor::cpu {
 namespace {
 
 #if defined(__x86_64__)
+/// Asked of the processor itself: not every compiler's __builtin_cpu_supports knows "f16c".
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 bool has_avx512() {
