@@ -8,6 +8,7 @@
 
 namespace candor::embedded {
 extern const std::string_view kernel_path_cpu;
+extern const std::string_view kernel_path_cpu_fused;
 extern const std::string_view kernel_path_webgpu;
 }  // namespace candor::embedded
 
@@ -15,8 +16,10 @@ namespace candor::kernels {
 namespace {
 
 /// The files of kernel_paths/, by id.
-constexpr std::array<std::pair<std::string_view, const std::string_view*>, 2> kBuiltin{
-    {{"cpu", &embedded::kernel_path_cpu}, {"webgpu", &embedded::kernel_path_webgpu}}};
+constexpr std::array<std::pair<std::string_view, const std::string_view*>, 3> kBuiltin{
+    {{"cpu", &embedded::kernel_path_cpu},
+     {"cpu-fused", &embedded::kernel_path_cpu_fused},
+     {"webgpu", &embedded::kernel_path_webgpu}}};
 
 std::string required_string(const Json& path, const char* key) {
   if (!path.is_object() || !path.contains(key) || !path[key].is_string() ||
@@ -35,9 +38,23 @@ KernelRules::KernelRules(Json path)
       kv_dtype_(required_string(path_, "kvDtype")) {
   if (!path_.contains("rules") || !path_["rules"].is_array())
     fail(ErrorCode::format, "kernel path {}: rules must be an array of {{match, value}}", id_);
+  if (!path_.contains("extends")) return;
+  const KernelRules base = builtin_kernel_rules(required_string(path_, "extends"));
+  if (base.backend_ != backend_)
+    fail(ErrorCode::format, "kernel path {}: backend is {}, but it extends {}, which is for {}", id_, backend_,
+         base.id_, base.backend_);
+  for (const Json& rule : base.path_["rules"]) path_["rules"].push_back(rule);
 }
 
 KernelChoice KernelRules::choose(const KernelQuery& query) const {
+  if (auto choice = find(query)) return std::move(*choice);
+  fail(ErrorCode::plan,
+       "kernel path {} has no kernel for role {} (operation {}, encoding {}, phase {}); convert the weights with "
+       "candor convert, or pass another path with --kernel-path",
+       id_, query.role, query.operation, query.encoding.empty() ? "none" : query.encoding, query.phase);
+}
+
+std::optional<KernelChoice> KernelRules::find(const KernelQuery& query) const {
   const Json context{{"role", query.role},
                      {"operation", query.operation},
                      {"encoding", query.encoding.empty() ? Json() : Json(query.encoding)},
@@ -47,10 +64,7 @@ KernelChoice KernelRules::choose(const KernelQuery& query) const {
     value = select_rule_value(path_["rules"], context);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::plan) throw;
-    fail(ErrorCode::plan,
-         "kernel path {} has no kernel for role {} (operation {}, encoding {}, phase {}); convert the weights with "
-         "candor convert, or pass another path with --kernel-path",
-         id_, query.role, query.operation, query.encoding.empty() ? "none" : query.encoding, query.phase);
+    return std::nullopt;
   }
   if (!value.is_object() || !value.contains("kernel") || !value["kernel"].is_string())
     fail(ErrorCode::format, "kernel path {}: a rule's value must be {{kernel, entry}}", id_);

@@ -4,6 +4,7 @@
 // in it. (The original's paths, which list steps, are kernel_path.h.)
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,9 @@ struct KernelChoice {
 
 class KernelRules {
  public:
-  /// A kernel path as kernel_paths/*.json has it: id, name, description, backend, activationDtype, kvDtype, rules.
-  /// Throws Error(format), naming the field.
+  /// A kernel path as kernel_paths/*.json has it: id, name, description, backend, activationDtype, kvDtype, rules, and
+  /// perhaps `extends`, the id of a path compiled in, whose rules come after its own. Throws Error(format), naming the
+  /// field; Error(not_found) for a path to extend that is not compiled in.
   explicit KernelRules(Json path);
 
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -39,6 +41,8 @@ class KernelRules {
 
   /// Throws Error(plan), naming role, operation and encoding, if no rule fits.
   [[nodiscard]] KernelChoice choose(const KernelQuery& query) const;
+  /// The same, and nothing if no rule fits.
+  [[nodiscard]] std::optional<KernelChoice> find(const KernelQuery& query) const;
 
  private:
   Json path_;

@@ -167,6 +167,60 @@ SlotShape attention(const Operation& operation, const ShapeQuery& query) {
   return query.operands[0];
 }
 
+// Fused operations: the rules of those they stand for.
+
+SlotShape matmul_residual(const Operation& operation, const ShapeQuery& query) {
+  const SlotShape product = matmul(operation, query);
+  require_cols(query, "residual", query.operands[1].cols, product.cols);
+  require_same_rows(query, "residual", query.operands[1]);
+  return product;
+}
+
+void require_input_cols(const ShapeQuery& query) {
+  for (const WeightShape& weight : query.weights)
+    if (weight.cols != query.operands[0].cols)
+      fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, weight.name, weight.rows,
+           weight.cols, query.operands[0].cols);
+}
+
+SlotShape qkv_matmul(const Operation&, const ShapeQuery& query) {
+  require_input_cols(query);
+  std::uint64_t cols = 0;
+  for (const WeightShape& weight : query.weights) cols += weight.rows;
+  return {query.operands[0].rows, cols};
+}
+
+SlotShape gated_matmul(const Operation&, const ShapeQuery& query) {
+  require_input_cols(query);
+  if (query.weights[0].rows != query.weights[1].rows)
+    fail(ErrorCode::plan, "{}: gate has {} outputs and up {}; they must be as many", query.label, query.weights[0].rows,
+         query.weights[1].rows);
+  return {query.operands[0].rows, query.weights[0].rows};
+}
+
+SlotShape rope_attention(const Operation& operation, const ShapeQuery& query) {
+  const ConstantBlock& constants = *query.constants;
+  const std::uint64_t head_dim = constants.integer(operation.constant("headDim"));
+  const std::uint64_t heads = constants.integer(operation.constant("heads"));
+  const std::uint64_t kv_heads = constants.integer(operation.constant("kvHeads"));
+  if (heads == 0 || kv_heads == 0 || head_dim == 0 || heads % kv_heads != 0)
+    fail(ErrorCode::plan, "{}: {} heads, {} kvHeads and headDim {} do not fit together", query.label, heads, kv_heads,
+         head_dim);
+  require_cols(query, "src", query.operands[0].cols, (heads + 2 * kv_heads) * head_dim);
+  (void)rope(operation, query);
+  if (query.operands[0].rows != RowKind::tokens)
+    fail(ErrorCode::plan, "{}: attention needs one row a token; row_slice must come later", query.label);
+  return {query.operands[0].rows, heads * head_dim};
+}
+
+SlotShape rmsnorm_quantize(const Operation& operation, const ShapeQuery& query) {
+  const std::uint64_t width = query.constants->integer(operation.constant("width"));
+  if (width != query.operands[0].cols)
+    fail(ErrorCode::plan, "{}: width is {}; rows of {} columns are normalised whole", query.label, width,
+         query.operands[0].cols);
+  return rmsnorm(operation, query);
+}
+
 SlotShape row_slice(const Operation& operation, const ShapeQuery& query) {
   const auto& choices = operation.constants[operation.constant("rows")].choices;
   const bool last = choices[query.constants->integer(operation.constant("rows"))] == "last";
@@ -277,6 +331,11 @@ constexpr std::array kRules = std::to_array<NamedRule>({
     {"l2_normalize", same_as_src},
     {"quantize", same_as_src},
     {"slice_columns", slice_columns},
+    {"matmul_residual", matmul_residual},
+    {"qkv_matmul", qkv_matmul},
+    {"gated_matmul", gated_matmul},
+    {"rope_attention", rope_attention},
+    {"rmsnorm_quantize", rmsnorm_quantize},
     {"cast", same_as_src},
     {"sample", sample},
 });

@@ -51,10 +51,22 @@ std::uint64_t packed_bytes_f32(std::uint64_t rows, std::uint64_t cols);
 std::uint64_t packed_bytes_16(std::uint64_t rows, std::uint64_t cols);
 }  // namespace matmul_transposed
 
+namespace rmsnorm_quantize {
+void a8_32(const KernelArguments&);
+void a8_256(const KernelArguments&);
+std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+}  // namespace rmsnorm_quantize
+
 namespace rope {
 void run(const KernelArguments&);
 std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
 }  // namespace rope
+
+namespace rope_attention {
+void run(const KernelArguments&);
+std::uint64_t scratch_bytes(const KernelShapes&, const Constants&);
+std::uint64_t kv_page_bytes(std::uint32_t positions, Encoding, const Constants&);
+}  // namespace rope_attention
 
 namespace short_conv {
 void run(const KernelArguments&);

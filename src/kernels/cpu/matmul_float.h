@@ -8,7 +8,7 @@
 // in the first cache, through register tiles of kTileRows × 16 (bound by multiply-adds).
 #pragma once
 
-#include "kernels/cpu/operands.h"
+#include "kernels/cpu/products.h"
 #include "kernels/cpu/tile.h"
 
 namespace candor::cpu::CANDOR_ISA {
@@ -46,55 +46,50 @@ struct FloatMatmul {
   template <int Rows>
   static void few_rows(const KernelArguments& arguments) {
     constexpr std::uint32_t kChunkPanels = 4;
-    const std::uint32_t panels = panel_count(arguments.dst.cols);
-    arguments.pool->parallel_for((panels + kChunkPanels - 1) / kChunkPanels, [&](std::uint32_t chunk, unsigned) {
-      const std::uint32_t first = chunk * kChunkPanels;
-      const std::uint32_t last = panels - first < kChunkPanels ? panels : first + kChunkPanels;
-      std::uint32_t panel = first;
+    arguments.pool->parallel_for(product_chunks(arguments, kChunkPanels), [&](std::uint32_t index, unsigned) {
+      const ProductChunk chunk = product_chunk(arguments, index, kChunkPanels);
+      const Matrix& x = input(arguments, 0);
+      std::uint32_t panel = chunk.first;
       constexpr std::uint32_t kStep = lockstep(Rows);
-      for (; panel + kStep <= last; panel += kStep) stream_panels<Rows, kStep>(arguments, panel);
-      for (; panel < last; ++panel) stream_panels<Rows, 1>(arguments, panel);
+      for (; panel + kStep <= chunk.last; panel += kStep) stream_panels<Rows, kStep>(x, chunk.product, panel);
+      for (; panel < chunk.last; ++panel) stream_panels<Rows, 1>(x, chunk.product, panel);
     });
   }
 
   template <int Rows, int Panels>
-  static void stream_panels(const KernelArguments& arguments, std::uint32_t panel) {
-    const Matrix& x = input(arguments, 0);
+  static void stream_panels(const Matrix& x, const Product& product, std::uint32_t panel) {
     const std::size_t panel_bytes = std::size_t{x.cols} * kStepBytes;
     F32x16 acc[Rows][Panels];
     unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
       unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA { acc[r][p] = broadcast(0.0f); });
     });
     multiply_accumulate<Element, Rows, Panels>(acc, row<const float>(x, 0), x.row_bytes / sizeof(float),
-                                               weight(arguments, 0).data + panel * panel_bytes, panel_bytes, x.cols);
+                                               product.weight + panel * panel_bytes, panel_bytes, x.cols);
     unroll<Rows>([&](auto r) CANDOR_INLINE_LAMBDA {
       unroll<Panels>([&](auto p) CANDOR_INLINE_LAMBDA {
-        store_outputs(arguments.dst, r, panel + static_cast<std::uint32_t>(p.value), acc[r][p]);
+        store_outputs(product, r, panel + static_cast<std::uint32_t>(p.value), acc[r][p]);
       });
     });
   }
 
   static void many_rows(const KernelArguments& arguments) {
     const std::uint32_t rows = input(arguments, 0).rows;
-    const std::uint32_t panels = panel_count(arguments.dst.cols);
-    const std::uint32_t groups = (panels + kGroupPanels - 1) / kGroupPanels;
+    const std::uint32_t groups = product_chunks(arguments, kGroupPanels);
     const std::uint32_t blocks = (rows + kBlockRows - 1) / kBlockRows;
     arguments.pool->parallel_for(groups * blocks, [&](std::uint32_t chunk, unsigned worker) {
       std::byte* scratch = arguments.scratch.data() + worker * kThreadBytes;
-      multiply_block(arguments, chunk / groups * kBlockRows, chunk % groups * kGroupPanels,
-                     reinterpret_cast<float*>(scratch), reinterpret_cast<float*>(scratch + kSliceBytes));
+      multiply_block(input(arguments, 0), chunk / groups * kBlockRows,
+                     product_chunk(arguments, chunk % groups, kGroupPanels), reinterpret_cast<float*>(scratch),
+                     reinterpret_cast<float*>(scratch + kSliceBytes));
     });
   }
 
-  /// Rows first_row … of kBlockRows and panels first_panel … of kGroupPanels. c is [panel][row][16].
-  static void multiply_block(const KernelArguments& arguments, std::uint32_t first_row, std::uint32_t first_panel,
-                             float* slice, float* c) {
-    const Matrix& x = input(arguments, 0);
-    const Matrix& dst = arguments.dst;
+  /// Rows first_row … of kBlockRows and the chunk's panels. c is [panel][row][16].
+  static void multiply_block(const Matrix& x, std::uint32_t first_row, const ProductChunk& chunk, float* slice,
+                             float* c) {
     const std::uint32_t rows = x.rows - first_row < kBlockRows ? x.rows - first_row : kBlockRows;
-    const std::uint32_t all = panel_count(dst.cols);
-    const std::uint32_t panels = all - first_panel < kGroupPanels ? all - first_panel : kGroupPanels;
-    const std::byte* w = weight(arguments, 0).data + std::uint64_t{first_panel} * x.cols * kStepBytes;
+    const std::uint32_t panels = chunk.last - chunk.first;
+    const std::byte* w = chunk.product.weight + std::uint64_t{chunk.first} * x.cols * kStepBytes;
     for (std::uint32_t k = 0; k == 0 || k < x.cols; k += kSliceDepth) {
       const std::uint32_t depth = x.cols - k < kSliceDepth ? x.cols - k : kSliceDepth;
       for (std::uint32_t panel = 0; panel < panels; ++panel) {
@@ -110,7 +105,7 @@ struct FloatMatmul {
     }
     for (std::uint32_t r = 0; r < rows; ++r)
       for (std::uint32_t panel = 0; panel < panels; ++panel)
-        store_outputs(dst, first_row + r, first_panel + panel, load(c + (panel * rows + r) * kLanes));
+        store_outputs(chunk.product, first_row + r, chunk.first + panel, load(c + (panel * rows + r) * kLanes));
   }
 
   static void multiply_rows(float* c, bool first, const Matrix& x, std::uint32_t first_row, std::uint32_t rows,

@@ -79,17 +79,6 @@ CANDOR_INLINE std::uint32_t panel_count(std::uint64_t outputs) {
   return static_cast<std::uint32_t>((outputs + kLanes - 1) / kLanes);
 }
 
-/// Sixteen outputs of row r, those that exist.
-CANDOR_INLINE void store_outputs(const Matrix& dst, std::uint32_t r, std::uint32_t panel, F32x16 values) {
-  const std::uint32_t first = panel * kLanes;
-  float* out = row<float>(dst, r) + first;
-  if (dst.cols - first >= kLanes) {
-    store(out, values);
-  } else {
-    store_first(out, values, static_cast<int>(dst.cols - first));
-  }
-}
-
 /// Elements a thread should get at once: less, and handing them out costs more than computing them.
 inline constexpr std::uint32_t kChunkElements = 8192;
 
