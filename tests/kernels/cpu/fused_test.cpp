@@ -26,7 +26,7 @@ constexpr Product kProducts[] = {
 
 constexpr std::uint32_t kRowCounts[] = {1, 2, 9, 121};  // streamed panels, then tiles
 
-constexpr std::uint32_t kDepth = 256;
+constexpr std::uint32_t kFusedDepth = 256;
 
 class FusedProducts : public ::testing::TestWithParam<Product> {
  protected:
@@ -38,15 +38,15 @@ class FusedProducts : public ::testing::TestWithParam<Product> {
                                           : quantized_weight(random_, rows, cols, encoding);
   }
 
-  /// Rows of kDepth columns as the product reads it.
+  /// Rows of kFusedDepth columns as the product reads it.
   Slot activations(std::uint32_t rows) {
-    Slot x(rows, kDepth);
+    Slot x(rows, kFusedDepth);
     x.fill(random_);
     if (GetParam().activation == Encoding::f32) return x;
     KernelCall call{.file = GetParam().activation == Encoding::a8_32 ? "cpu/quantize_a8_32.cpp"
                                                                      : "cpu/quantize_a8_256.cpp"};
     call.inputs = {&x};
-    return run_everywhere(call, rows, kDepth, GetParam().activation);
+    return run_everywhere(call, rows, kFusedDepth, GetParam().activation);
   }
 
   Slot product(const Slot& x, const StoredWeight& w) const {
@@ -69,7 +69,8 @@ TEST_P(FusedProducts, QkvIsThreeProductsSideBySide) {
   for (const std::uint32_t rows : kRowCounts) {
     const Slot x = activations(rows);
     // Widths around a panel and around a chunk of panels.
-    const StoredWeight q = random_weight(130, kDepth), k = random_weight(17, kDepth), v = random_weight(64, kDepth);
+    const StoredWeight q = random_weight(130, kFusedDepth), k = random_weight(17, kFusedDepth),
+                       v = random_weight(64, kFusedDepth);
     const std::string file = GetParam().file();
     KernelCall call{.file = file, .entry = "qkv"};
     call.inputs = {&x};
@@ -87,7 +88,7 @@ TEST_P(FusedProducts, QkvIsThreeProductsSideBySide) {
 TEST_P(FusedProducts, ResidualIsAddedToTheProduct) {
   for (const std::uint32_t rows : kRowCounts) {
     const Slot x = activations(rows);
-    const StoredWeight w = random_weight(83, kDepth);
+    const StoredWeight w = random_weight(83, kFusedDepth);
     Slot residual(rows, 83);
     residual.fill(random_);
     const std::string file = GetParam().file();
@@ -107,7 +108,7 @@ TEST_P(FusedProducts, ResidualIsAddedToTheProduct) {
 TEST_P(FusedProducts, GatedIsTwoProductsAndTheirGate) {
   for (const std::uint32_t rows : kRowCounts) {
     const Slot x = activations(rows);
-    const StoredWeight gate = random_weight(100, kDepth), up = random_weight(100, kDepth);
+    const StoredWeight gate = random_weight(100, kFusedDepth), up = random_weight(100, kFusedDepth);
     for (const double function : {0.0, 2.0}) {
       KernelCall call{.file = "cpu/gated_matmul.cpp", .entry = GetParam().encoding};
       call.inputs = {&x};
