@@ -29,40 +29,30 @@ double rate(const Round& round) {
   return units / seconds_since(start);
 }
 
-constexpr std::size_t kStreams = 4;
+constexpr std::size_t kStreams = kReadStreams;
 constexpr std::size_t kPiece = std::size_t{64} << 10;  ///< bytes of a stream that one chunk reads
 constexpr std::size_t kChunks = 512;
 constexpr std::size_t kStreamBytes = kChunks * kPiece;  ///< 32 MiB each: together more than caches hold
 
-/// Reads a piece of each stream in lockstep.
-std::uint64_t read_pieces(const std::byte* data) {
-  std::uint64_t sums[kStreams][4] = {};
-  for (std::size_t i = 0; i < kPiece; i += 32) {
-    for (std::size_t stream = 0; stream < kStreams; ++stream) {
-      std::uint64_t words[4];
-      std::memcpy(words, data + stream * kStreamBytes + i, sizeof words);
-      for (std::size_t word = 0; word < 4; ++word) sums[stream][word] ^= words[word];
-    }
-  }
-  std::uint64_t all = 0;
-  for (const auto& stream : sums)
-    for (const std::uint64_t word : stream) all ^= word;
-  return all;
-}
+/// What each instruction set has of its own.
+struct Probes {
+  std::uint64_t (*run_fma_chains)(std::uint32_t steps);
+  std::uint64_t (*read_streams)(const std::byte* data, std::size_t stream_bytes, std::size_t piece);
+};
 
-std::uint64_t run_fma_chains(std::uint32_t steps) {
+Probes probes() {
   switch (available_isas().front()) {
 #if defined(__x86_64__)
     case Isa::avx2:
-      return avx2::run_fma_chains(steps);
+      return {avx2::run_fma_chains, avx2::read_streams};
     case Isa::avx512:
-      return avx512::run_fma_chains(steps);
+      return {avx512::run_fma_chains, avx512::read_streams};
 #elif defined(__aarch64__)
     case Isa::neon:
-      return neon::run_fma_chains(steps);
+      return {neon::run_fma_chains, neon::read_streams};
 #endif
     default:
-      return portable::run_fma_chains(steps);
+      return {portable::run_fma_chains, portable::read_streams};
   }
 }
 
@@ -77,9 +67,10 @@ ReadProbe::ReadProbe(ThreadPool& pool)
 
 double ReadProbe::measure() {
   std::atomic<std::uint64_t> sink = 0;
+  const auto read = probes().read_streams;
   return rate([&] {
     pool_.parallel_for(kChunks, [&](std::uint32_t chunk, unsigned) {
-      sink.fetch_xor(read_pieces(data_.get() + chunk * kPiece), std::memory_order_relaxed);
+      sink.fetch_xor(read(data_.get() + chunk * kPiece, kStreamBytes, kPiece), std::memory_order_relaxed);
     });
     return static_cast<double>(kStreams * kStreamBytes);
   });
@@ -93,9 +84,10 @@ double measure_read_bandwidth(ThreadPool& pool) {
 }
 
 double measure_fma_peak(ThreadPool& pool) {
+  const auto run = probes().run_fma_chains;
   return rate([&] {
     std::atomic<std::uint64_t> operations = 0;
-    pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run_fma_chains(20'000)); });
+    pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run(20'000)); });
     return static_cast<double>(operations.load());
   });
 }
