@@ -29,8 +29,11 @@ struct Options {
   unsigned threads = 0;       ///< worker threads; 0: one for each processor the process may use
   std::uint32_t context = 0;  ///< positions of a sequence; 0: the model's own maximum, at most 4096
   std::string
-      kernel_path;      ///< id or JSON file of a kernel path; empty: the default. Not for artifacts, which pin theirs
-  std::string session;  ///< JSON object laid over the plan's session, such as {"kvcache": {"kvDtype": "f16"}}
+      kernel_path;  ///< id or JSON file of a kernel path; empty: the default. Not for artifacts, which pin theirs
+  /// Positions of earlier prompts and answers that are kept, so that a prompt which begins as one of them is computed
+  /// from where they part; no bit of an answer changes. 0: none. Needs session kvcache.layout "paged".
+  std::uint32_t prefix_positions = 0;
+  std::string session;          ///< JSON object laid over the plan's session, such as {"kvcache": {"kvDtype": "f16"}}
   std::string execution_patch;  ///< JSON object {set, remove, add} applied to the plan's steps
   bool all_logits = false;      ///< compile the plan for logits(): all rows, no sampling. Such a model cannot generate
 };
@@ -63,6 +66,7 @@ struct Answer {
   std::vector<std::uint32_t> tokens;  ///< the generated ids, without the stop token
   std::string stop_reason;            ///< "stop_token", "stop_string", "length", "context", "cancelled"
   std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;  ///< of these, how many were not computed again (Options::prefix_positions)
   double prefill_seconds = 0;
   double decode_seconds = 0;
 };

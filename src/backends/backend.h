@@ -73,6 +73,9 @@ class Backend {
   /// wrote to `sampled`, whatever the batch says. Returns the tokens sampled, run by run.
   virtual std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled);
 
+  /// Copies a KV page in every cache, between runs. Throws Error(unsupported) where the backend cannot.
+  virtual void copy_kv_page(std::uint32_t from, std::uint32_t to);
+
   /// The rows of a value of the last run, densely packed (cols elements a row); throws Error(internal) for a value that
   /// was overwritten by then.
   virtual void read_value(Phase phase, std::uint32_t value, std::span<std::byte> out) const = 0;

@@ -54,6 +54,13 @@ std::vector<std::uint32_t> Backend::run_chained(std::span<const Batch>, std::uin
   fail(ErrorCode::internal, "backend {} runs one decode at a time", name());
 }
 
+void Backend::copy_kv_page(std::uint32_t, std::uint32_t) {
+  fail(ErrorCode::unsupported,
+       "backend {} does not copy pages of the KV cache, so sequences can part only where a page ends; fork at a multiple "
+       "of kvcache.pageSize",
+       name());
+}
+
 std::string_view to_string(Phase phase) {
   return phase == Phase::prefill ? "prefill" : "decode";
 }
@@ -97,6 +104,7 @@ Json Program::summary() const {
              {"context", limits.context},
              {"pagePositions", limits.page_positions},
              {"pages", limits.pages},
+             {"cachedPages", limits.cached_pages},
              {"layout", candor::to_string(limits.layout)},
              {"window", limits.window == 0 ? Json() : Json(limits.window)}}},
            {"decodeLoop",

@@ -84,7 +84,8 @@ struct ProgramLimits {
   std::uint32_t sequences = 0;  ///< sequences at once
   std::uint32_t context = 0;    ///< positions of one sequence
   std::uint32_t page_positions = 0;
-  std::uint32_t pages = 0;  ///< KV pages in all
+  std::uint32_t pages = 0;         ///< KV pages in all
+  std::uint32_t cached_pages = 0;  ///< of these, how many may hold prefixes that no sequence needs
   CacheLayout layout = CacheLayout::contiguous;
   std::uint32_t window = 0;   ///< of layout sliding: positions a query sees, itself included; otherwise 0
   std::uint32_t overrun = 0;  ///< of layout sliding: tokens that may be computed and then taken back

@@ -35,6 +35,7 @@ struct RunArguments {
   SamplerParameters sampler;
   std::string seed = "0";
   std::string receipt;
+  std::uint32_t prefix_positions = 0;
   bool quiet = false;
   bool json = false;
 };
@@ -152,10 +153,12 @@ int run(const RunArguments& arguments) {
     fail(ErrorCode::usage, "--probe looks at one prompt; give it, or pipe it in");
   if (!prompt && !arguments.receipt.empty())
     fail(ErrorCode::usage, "--receipt is of one prompt; give it, or pipe it in");
+  if (prompt && arguments.prefix_positions != 0)
+    fail(ErrorCode::usage, "--prefix-cache is for the turns of a chat; one prompt has no turns before it");
   check_output_files({{"--receipt", arguments.receipt}, {"--probe-out", arguments.probe.out}}, arguments.plan.model);
 
-  const EngineOptions engine_setup =
-      engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json);
+  EngineOptions engine_setup = engine_options(arguments.plan, arguments.load, !arguments.quiet && !arguments.json);
+  engine_setup.load.prefix_positions = arguments.prefix_positions;
   Engine engine(arguments.plan.model, engine_setup);
   (void)engine.tokenizer();  // a model that takes no text says so before anything else is asked
   Conversation conversation(engine, std::move(options));
@@ -174,6 +177,11 @@ void add_run(CLI::App& program, Invocation& invocation) {
   add_probe_options(app, arguments->probe);
   add_load_options(app, arguments->load);
   add_receipt(app, arguments->receipt);
+  in_range(app.add_option("--prefix-cache", arguments->prefix_positions,
+                          "Positions of earlier turns that a chat keeps instead of computing them again; needs "
+                          "--session kvcache.layout=paged"),
+           1u, static_cast<std::uint32_t>(limits::context))
+      ->type_name("N");
   app.add_flag("--quiet", arguments->quiet, "Only the answer and errors");
   add_json(app, arguments->json);
   on_chosen(app, invocation, [&app, arguments] {

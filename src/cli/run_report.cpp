@@ -30,7 +30,7 @@ Json number_or_null(const std::optional<double>& value) {
 }  // namespace
 
 std::optional<double> RunReport::prefill_rate() const {
-  return rate(result.prompt_tokens, result.prefill_seconds);
+  return rate(result.prompt_tokens - result.cached_tokens, result.prefill_seconds);
 }
 
 std::optional<double> RunReport::decode_rate() const {
@@ -74,6 +74,7 @@ std::string describe_stop(const TextResult& result) {
 std::string RunReport::line() const {
   std::vector<std::string> parts;
   std::string prompt = "prompt " + counted(result.prompt_tokens, "token");
+  if (result.cached_tokens > 0) prompt += fmt::format(", {} of them known", result.cached_tokens);
   if (const auto speed = prefill_rate()) prompt += fmt::format(" ({}/s)", short_number(*speed));
   parts.push_back(std::move(prompt));
   std::string answer = "answer " + counted(result.tokens.size(), "token");
@@ -96,7 +97,7 @@ Json RunReport::to_json(const std::string& prompt) const {
   return {{"text", result.text},
           {"tokens", result.tokens},
           {"stop", {{"reason", runtime::to_string(result.reason)}, {"text", result.stop}}},
-          {"prompt", {{"text", prompt}, {"tokens", result.prompt_tokens}}},
+          {"prompt", {{"text", prompt}, {"tokens", result.prompt_tokens}, {"cached", result.cached_tokens}}},
           {"seed", sampler.seed},
           {"sampler",
            {{"temperature", sampler.temperature},

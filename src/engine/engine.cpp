@@ -98,8 +98,9 @@ TextResult Engine::generate(const TextRequest& request, const std::function<void
     emit(stops.push(decoder.push(token)));
     return !stops.stopped();
   };
+  result.cached_tokens = session_->begin(sequence, request.prompt);
   runtime::GenerationRequest generation;
-  generation.prompt = request.prompt;
+  generation.prompt = std::span(request.prompt).subspan(result.cached_tokens);
   generation.max_tokens = request.max_tokens;
   if (!request.ignore_stop_tokens) generation.stop_tokens = model_->compiled().stop_tokens;
   generation.cancelled = request.cancelled;
@@ -111,7 +112,7 @@ TextResult Engine::generate(const TextRequest& request, const std::function<void
     }
     result.tokens = std::move(generated.tokens);
     result.reason = generated.reason;
-    result.prompt_tokens = generated.prompt_tokens;
+    result.prompt_tokens = static_cast<std::uint32_t>(request.prompt.size());
     result.prefill_seconds = generated.prefill_seconds;
     result.decode_seconds = generated.decode_seconds;
     if (generated.reason == runtime::StopReason::stop_token) result.stop = tokenizer().token(generated.stop_token);
@@ -122,6 +123,7 @@ TextResult Engine::generate(const TextRequest& request, const std::function<void
   if (stops.matched()) result.stop = *stops.matched();
   result.seed = request.sampler.seed;
   result.bytes_per_token = session_->bytes_per_token(static_cast<std::uint32_t>(sequence.tokens.size()));
+  session_->remember(sequence);
   session_->truncate(sequence, 0);
   return result;
 }

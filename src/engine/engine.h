@@ -56,6 +56,7 @@ struct TextResult {
   runtime::StopReason reason = runtime::StopReason::length;
   std::string stop;  ///< the stop token or stop string that ended it, as text
   std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;  ///< of these, how many the prefix cache had
   std::uint64_t seed = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;

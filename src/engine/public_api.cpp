@@ -49,6 +49,7 @@ Model Model::open(const std::filesystem::path& path, const Options& options) {
   engine.plan.rows = options.all_logits ? runtime::RowSelection::all : runtime::RowSelection::last;
   engine.load.threads = options.threads;
   engine.load.context = options.context;
+  engine.load.prefix_positions = options.prefix_positions;
   return Model(std::make_unique<State>(State{Engine(path, engine)}));
 }
 
@@ -102,6 +103,7 @@ Answer Model::generate(std::span<const std::uint32_t> prompt, const Request& req
           .tokens = std::move(result.tokens),
           .stop_reason = std::string(runtime::to_string(result.reason)),
           .prompt_tokens = result.prompt_tokens,
+          .cached_tokens = result.cached_tokens,
           .prefill_seconds = result.prefill_seconds,
           .decode_seconds = result.decode_seconds};
 }

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/backend.h"
 #include "backends/webgpu/backend.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/js_value.h"
 #include "base/limits.h"
@@ -53,7 +54,17 @@ ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& o
     limits.window = sliding_window(settings, compiled.flow);
     limits.overrun = loop.tokens_between_reads();
   }
-  limits.pages = limits.sequences * KvPages::pages_a_sequence(limits);
+  if (options.prefix_positions != 0) {
+    if (settings.layout != CacheLayout::paged)
+      fail(ErrorCode::usage,
+           "a prefix cache of {} positions shares pages of the KV cache, and layout {} {}; set session "
+           "kvcache.layout=paged",
+           options.prefix_positions, to_string(settings.layout),
+           settings.layout == CacheLayout::sliding ? "gives the first ones back" : "is one page a sequence");
+    limits.cached_pages = (options.prefix_positions - 1) / limits.page_positions + 1;
+  }
+  const std::uint64_t pages = std::uint64_t{limits.sequences} * KvPages::pages_a_sequence(limits) + limits.cached_pages;
+  limits.pages = checked_cast<std::uint32_t>(pages, "pages of the KV cache");
   return limits;
 }
 

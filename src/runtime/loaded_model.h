@@ -1,4 +1,5 @@
-// A model bound to a backend with its weights in memory, ready to run. Made once; sessions (session.h) share it.
+// A model bound to a backend with its weights in memory, ready to run. Made once; one session (session.h) at a time runs
+// on it, because the KV cache is the backend's.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,9 @@ struct LoadOptions {
   std::string adapter;          ///< part of a WebGPU adapter's name; empty: the only one
   std::uint32_t context = 0;    ///< 0: session kvcache.maxSeqLen, else the model's, at most kDefaultContext
   std::uint32_t sequences = 1;  ///< sequences held at once
+  /// Positions of texts computed before that are kept beside the sequences (Session::begin); needs layout paged. 0:
+  /// none.
+  std::uint32_t prefix_positions = 0;
   std::uint32_t prefill_rows = kDefaultPrefillRows;  ///< rows of a prefill chunk; changes no bit of a result
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/operations.h"
 
 namespace candor::runtime {
 namespace {
@@ -18,7 +19,27 @@ const Instruction* last_of(const ProgramPhase& phase, std::string_view operation
 
 }  // namespace
 
-Session::Session(LoadedModel& model) : model_(model), pages_(model.program().limits) {}
+Session::Session(LoadedModel& model)
+    : model_(model),
+      pages_(model.program().limits),
+      prefixes_(model.program().plan_digest, model.program().limits.page_positions,
+                model.program().limits.cached_pages) {
+  if (prefixes_.most_pages() > 0) check_causal();
+}
+
+void Session::check_causal() const {
+  for (const Instruction& instruction : model_.program().phase(Phase::prefill).instructions) {
+    const kernels::KernelOperation* entry = model_.compiled().registry->find_operation(instruction.operation);
+    if (entry == nullptr) continue;
+    const kernels::Operation operation = kernels::parse_operation(entry->name, entry->raw);
+    for (std::size_t i = 0; i < operation.constants.size(); ++i)
+      if (operation.constants[i].name == "causal" && instruction.constants.number(i) == 0)
+        fail(ErrorCode::plan,
+             "step \"{}\" sees later tokens (its constant \"causal\" is false), so the beginning of a text is not what "
+             "it would be alone and cannot be shared",
+             instruction.step);
+  }
+}
 
 void Session::check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const {
   if (tokens.empty()) fail(ErrorCode::usage, "there are no tokens to compute; give a prompt");
@@ -35,8 +56,39 @@ void Session::check_fits(const Sequence& sequence, std::span<const std::uint32_t
 
 void Session::append(Sequence& sequence, std::span<const std::uint32_t> tokens) {
   const auto first = static_cast<std::uint32_t>(sequence.tokens.size());
+  const auto positions = static_cast<std::uint32_t>(first + tokens.size());
+  while (pages_.missing(sequence.pages, first, positions) > 0 && prefixes_.forget_oldest(pages_)) {
+  }
+  if (const auto copy = pages_.grow(sequence.pages, first, positions))
+    model_.backend().copy_kv_page(copy->from, copy->to);
   sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
-  pages_.grow(sequence.pages, first, static_cast<std::uint32_t>(sequence.tokens.size()));
+}
+
+Sequence Session::fork(const Sequence& sequence, std::uint32_t tokens) {
+  check_causal();
+  if (tokens > sequence.tokens.size())
+    fail(ErrorCode::usage, "a sequence of {} tokens has no beginning of {}", sequence.tokens.size(), tokens);
+  Sequence out;
+  out.pages = pages_.share(sequence.pages, tokens);
+  out.tokens.assign(sequence.tokens.begin(), sequence.tokens.begin() + tokens);
+  const std::size_t types = std::min<std::size_t>(sequence.types.size(), tokens);
+  out.types.assign(sequence.types.begin(), sequence.types.begin() + static_cast<std::ptrdiff_t>(types));
+  out.sampler = sequence.sampler;
+  return out;
+}
+
+std::uint32_t Session::begin(Sequence& sequence, std::span<const std::uint32_t> tokens) {
+  if (prefixes_.most_pages() == 0 || tokens.empty() || !sequence.tokens.empty()) return 0;
+  sequence.pages.pages = prefixes_.find(tokens.first(tokens.size() - 1), sequence.types);
+  for (const std::uint32_t page : sequence.pages.pages) pages_.hold(page);
+  const auto known = static_cast<std::uint32_t>(sequence.pages.pages.size()) * model_.program().limits.page_positions;
+  sequence.tokens.assign(tokens.begin(), tokens.begin() + known);
+  sequence.types.resize(std::max<std::size_t>(sequence.types.size(), known));
+  return known;
+}
+
+void Session::remember(const Sequence& sequence) {
+  if (prefixes_.most_pages() > 0) prefixes_.add(sequence.tokens, sequence.types, sequence.pages.pages, pages_);
 }
 
 void Session::truncate(Sequence& sequence, std::uint32_t tokens) {
@@ -102,19 +154,43 @@ std::uint32_t Session::prefill(Sequence& sequence, std::span<const std::uint32_t
   return sampled(Phase::prefill, 1).front();
 }
 
-std::vector<std::uint32_t> Session::decode(std::span<Sequence* const> sequences,
-                                           std::span<const std::uint32_t> tokens) {
-  std::vector<Segment> segments;
-  std::vector<std::uint32_t> positions;
+void Session::check_batch(std::span<Sequence* const> sequences, std::span<const std::uint32_t> tokens) const {
+  const std::uint32_t most = model_.program().limits.sequences;
+  if (sequences.empty() || sequences.size() > most)
+    fail(ErrorCode::usage, "{} sequences are to be decoded at once, and the program is laid out for 1 to {}",
+         sequences.size(), most);
+  if (tokens.size() != sequences.size())
+    fail(ErrorCode::usage, "{} tokens are given for {} sequences", tokens.size(), sequences.size());
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     check_fits(*sequences[i], tokens.subspan(i, 1));
-    const auto position = static_cast<std::uint32_t>(sequences[i]->tokens.size());
-    append(*sequences[i], tokens.subspan(i, 1));
-    positions.push_back(position);
-    segments.push_back({static_cast<std::uint32_t>(i), 1, position, sequences[i]->pages.pages.data(),
-                        &sequences[i]->sampler, sequences[i]->tokens});
+    if (std::find(sequences.begin(), sequences.begin() + static_cast<std::ptrdiff_t>(i), sequences[i]) !=
+        sequences.begin() + static_cast<std::ptrdiff_t>(i))
+      fail(ErrorCode::usage, "sequence {} of a batch stands in it before", i);
   }
-  run(Phase::decode, segments, tokens, positions);
+}
+
+std::vector<std::uint32_t> Session::decode(std::span<Sequence* const> sequences,
+                                           std::span<const std::uint32_t> tokens) {
+  check_batch(sequences, tokens);
+  std::vector<Segment> segments;
+  std::vector<std::uint32_t> positions;
+  std::vector<std::uint32_t> types;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Sequence& sequence = *sequences[i];
+    const auto position = static_cast<std::uint32_t>(sequence.tokens.size());
+    try {
+      append(sequence, tokens.subspan(i, 1));
+    } catch (...) {
+      for (std::size_t done = 0; done < i; ++done) truncate(*sequences[done], positions[done]);
+      throw;
+    }
+    sequence.types.resize(std::max(sequence.types.size(), sequence.tokens.size()));
+    positions.push_back(position);
+    types.push_back(sequence.types[position]);
+    segments.push_back(
+        {static_cast<std::uint32_t>(i), 1, position, sequence.pages.pages.data(), &sequence.sampler, sequence.tokens});
+  }
+  run(Phase::decode, segments, tokens, positions, types);
   return sampled(Phase::decode, sequences.size());
 }
 

@@ -1,6 +1,6 @@
 // A session runs sequences on a loaded model: it owns the KV pages and each sequence's tokens, cuts a prompt into
-// prefill chunks, and walks the Program. Whatever the chunks, a token's logits are the same bits. Not a goal: text,
-// stop strings, scheduling.
+// prefill chunks, and walks the Program. Whatever the chunks, whatever runs beside a sequence and whoever computed its
+// beginning, a token's logits are the same bits. Not a goal: text, stop strings, scheduling.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "kernels/batch.h"
 #include "runtime/kv_pages.h"
 #include "runtime/loaded_model.h"
+#include "runtime/prefix_cache.h"
 
 namespace candor::runtime {
 
@@ -34,6 +35,8 @@ class Session {
                                       const std::function<bool()>& cancelled = {});
 
   /// Appends one token to each of several sequences and computes them as one batch; returns a sampled token each.
+  /// Throws Error(usage), with every sequence as it was, if one stands there twice or there are more of them than the
+  /// Program was laid out for, and as prefill() does.
   [[nodiscard]] std::vector<std::uint32_t> decode(std::span<Sequence* const> sequences,
                                                   std::span<const std::uint32_t> tokens);
 
@@ -59,6 +62,19 @@ class Session {
   [[nodiscard]] std::vector<float> embedding(std::span<const std::uint32_t> tokens,
                                              std::span<const std::uint32_t> types = {});
 
+  /// A sequence that begins as the first `tokens` tokens of another, with its sampler. Nothing is computed: both hold
+  /// the same KV pages, and a page in which they part is copied when one of them goes on. Throws Error(plan) if a step
+  /// sees later tokens, so that a beginning is not what it would be alone; Error(resource) if layout sliding has
+  /// dropped what the next token would see.
+  [[nodiscard]] Sequence fork(const Sequence& sequence, std::uint32_t tokens);
+
+  /// Begins an empty sequence with the longest beginning of `tokens` that remember() was told of, in whole pages and
+  /// without the last token, whose logits are wanted. Returns how many tokens it has then; without a prefix cache
+  /// (LoadOptions::prefix_positions) none.
+  std::uint32_t begin(Sequence& sequence, std::span<const std::uint32_t> tokens);
+  /// Keeps the sequence's whole pages for those to come, as far as the prefix cache goes.
+  void remember(const Sequence& sequence);
+
   /// Called after every instruction of every run from now on; null ends it.
   void observe(InstructionObserver observer) { observer_ = std::move(observer); }
 
@@ -73,13 +89,17 @@ class Session {
 
  private:
   void append(Sequence& sequence, std::span<const std::uint32_t> tokens);
+  void check_batch(std::span<Sequence* const> sequences, std::span<const std::uint32_t> tokens) const;
   void check_fits(const Sequence& sequence, std::span<const std::uint32_t> tokens) const;
+  /// Throws Error(plan) if the KV cache of a token depends on later ones.
+  void check_causal() const;
   void run(Phase phase, std::span<const Segment> segments, std::span<const std::uint32_t> tokens,
            std::span<const std::uint32_t> positions, std::span<const std::uint32_t> types = {});
   [[nodiscard]] std::vector<std::uint32_t> sampled(Phase phase, std::size_t sequences) const;
 
   LoadedModel& model_;
   KvPages pages_;
+  PrefixCache prefixes_;
   InstructionObserver observer_;
 };
 

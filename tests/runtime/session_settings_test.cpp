@@ -45,16 +45,16 @@ TEST(KvPages, AreHandedOutGivenBackAndRunOut) {
   KvPages pages({.page_positions = 16, .pages = 3});
   PageTable first;
   PageTable second;
-  pages.grow(first, 0, 17);
+  (void)pages.grow(first, 0, 17);
   EXPECT_EQ(first.pages.size(), 2u);
-  pages.grow(first, 17, 32);
+  (void)pages.grow(first, 17, 32);
   EXPECT_EQ(first.pages.size(), 2u);
-  pages.grow(second, 0, 1);
+  (void)pages.grow(second, 0, 1);
   EXPECT_EQ(pages.free_pages(), 0u);
-  EXPECT_THROW(pages.grow(second, 1, 17), Error);
+  EXPECT_THROW((void)pages.grow(second, 1, 17), Error);
   pages.shrink(first, 16);
   EXPECT_EQ(first.pages.size(), 1u);
-  pages.grow(second, 1, 17);
+  (void)pages.grow(second, 1, 17);
   EXPECT_NE(first.pages[0], second.pages[0]);
   EXPECT_NE(first.pages[0], second.pages[1]);
 }
@@ -69,7 +69,7 @@ TEST(KvPages, SlideAlongWithTheSequence) {
   KvPages pages(limits);
   PageTable table;
   for (std::uint32_t position = 0; position < 1000; ++position) {
-    pages.grow(table, position, position + 1);
+    (void)pages.grow(table, position, position + 1);
     // What the query sees, and what the next one would see if `overrun` tokens were taken back, is there.
     const std::uint32_t seen = position < 23 ? 0 : position - 23;
     EXPECT_LE(table.dropped * 16, seen) << position;

@@ -94,6 +94,11 @@ class CpuBackend final : public Backend {
     }
   }
 
+  void copy_kv_page(std::uint32_t from, std::uint32_t to) override {
+    for (const KvCache& cache : kv_)
+      std::memcpy(cache.data + to * cache.page_bytes, cache.data + from * cache.page_bytes, cache.page_bytes);
+  }
+
   void read_value(Phase phase, std::uint32_t value, std::span<std::byte> out) const override {
     const ProgramValue& entry = program_.phase(phase).values.at(value);
     const std::uint64_t dense = encoded_bytes(entry.encoding, entry.cols, entry.slot);
