@@ -69,9 +69,15 @@ class Backend {
 
   /// How many decode runs one submission can hold, each on the tokens that the one before sampled.
   [[nodiscard]] virtual std::uint32_t chained_runs() const { return 1; }
-  /// Runs decode once for each batch, at most chained_runs(); the tokens of all but the first are what the run before
-  /// wrote to `sampled`, whatever the batch says. Returns the tokens sampled, run by run.
-  virtual std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled);
+  /// Whether a submission can be made before the tokens of the one before are read.
+  [[nodiscard]] virtual bool overlaps_reads() const { return false; }
+  /// Starts decode once for each batch, at most chained_runs(); the tokens of all but the first are what the run before
+  /// wrote to `sampled`, whatever the batch says, and with `continued` the first one's too.
+  virtual void submit_chained(std::span<const Batch> batches, std::uint32_t sampled, bool continued);
+  /// Waits for the oldest submission that was not collected; the tokens it sampled, run by run.
+  virtual std::vector<std::uint32_t> collect_chained();
+  /// Both, one after the other.
+  std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled);
 
   /// Copies a KV page in every cache, between runs. Throws Error(unsupported) where the backend cannot.
   virtual void copy_kv_page(std::uint32_t from, std::uint32_t to);

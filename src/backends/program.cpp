@@ -50,8 +50,17 @@ std::string_view to_string(ExternalInput external) {
   return "$tokens";
 }
 
-std::vector<std::uint32_t> Backend::run_chained(std::span<const Batch>, std::uint32_t) {
+void Backend::submit_chained(std::span<const Batch>, std::uint32_t, bool) {
   fail(ErrorCode::internal, "backend {} runs one decode at a time", name());
+}
+
+std::vector<std::uint32_t> Backend::collect_chained() {
+  fail(ErrorCode::internal, "backend {} runs one decode at a time", name());
+}
+
+std::vector<std::uint32_t> Backend::run_chained(std::span<const Batch> batches, std::uint32_t sampled) {
+  submit_chained(batches, sampled, false);
+  return collect_chained();
 }
 
 void Backend::copy_kv_page(std::uint32_t, std::uint32_t) {

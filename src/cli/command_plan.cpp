@@ -61,9 +61,11 @@ void add_plan(CLI::App& program, Invocation& invocation) {
       });
   add_diff(plan, invocation);
   add("lint", "What is likely a mistake, in a plan or in kernel paths; status 6 if anything is", plan_lint,
-      [](CLI::App& app, PlanCommandArguments&) {
+      [](CLI::App& app, PlanCommandArguments& arguments) {
         app.get_option("MODEL")->required(false)->description(
             "A model; without one, the kernel paths of --registry are linted, or the one of --kernel-path");
+        add_load_options(app, arguments.load);
+        app.get_option("--adapter")->description("Which steps this GPU cannot run, and why; a part of its name");
       });
   add("graph", "A picture of one phase (decode) as SVG", plan_graph, add_phase);
   add("export", "The plan as canonical JSON, whose SHA-256 is its digest", plan_export,

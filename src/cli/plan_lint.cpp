@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "backends/webgpu/requirements.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "cli/output.h"
@@ -21,6 +22,25 @@ void print_findings(const std::vector<plan::Finding>& findings) {
     print(fmt::format("{}  {}: {}; {}\n", bold(finding.code), finding.subject, finding.message, finding.remedy));
 }
 
+/// What of a plan for WebGPU the adapter cannot run.
+std::vector<plan::Finding> lint_adapter(const runtime::CompiledModel& model, const LoadArguments& load) {
+  if (runtime::backend_of(model) != "webgpu")
+    fail(ErrorCode::usage, "--adapter {}: the plan's kernels are of backend {}; add --backend webgpu", load.adapter,
+         runtime::backend_of(model));
+  const webgpu::Adapter adapter =
+      webgpu::choose_adapter(std::make_shared<const webgpu::Library>(load.webgpu_library), load.adapter);
+  const runtime::LoadOptions options = load_options(load, false);
+  const auto backend = runtime::make_backend("webgpu", options);
+  std::vector<plan::Finding> findings;
+  for (const webgpu::UnsupportedStep& step :
+       webgpu::unsupported_steps(runtime::bind_model(model, *backend, options), adapter))
+    findings.push_back({"unsupported-step", step.step,
+                        fmt::format("{} needs {}, and adapter \"{}\" has not", step.kernel,
+                                    fmt::join(step.missing, ", "), printable(adapter.name())),
+                        "choose other kernels (--kernel-path), a smaller quantization or a shorter --context"});
+  return findings;
+}
+
 int lint_model(const PlanCommandArguments& arguments) {
   const runtime::PlanOptions options = plan_options(arguments.plan);
   const Json manifest =
@@ -33,9 +53,11 @@ int lint_model(const PlanCommandArguments& arguments) {
   } catch (const Error& error) {
     refusal = error.what();
   }
-  const std::vector<plan::Finding> findings =
+  std::vector<plan::Finding> findings =
       plan::lint({manifest["inference"], model ? model->overlay : overlay, model ? model->layers : 0,
                   *runtime::registry_of(options), model ? &model->flow : nullptr});
+  if (model && !arguments.load.adapter.empty())
+    for (plan::Finding& finding : lint_adapter(*model, arguments.load)) findings.push_back(std::move(finding));
   if (arguments.json) {
     Json list = Json::array();
     for (const plan::Finding& finding : findings) list.push_back(finding.to_json());
@@ -64,6 +86,8 @@ int lint_paths(const PlanCommandArguments& arguments) {
   if (plan.registry.empty() && !plan.kernel_path.ends_with(".json"))
     fail(ErrorCode::usage,
          "nothing to lint; give a MODEL, a --registry with kernel paths, or a --kernel-path FILE that lists steps");
+  if (!arguments.load.adapter.empty())
+    fail(ErrorCode::usage, "--adapter asks what of a model's plan a GPU cannot run; give the MODEL");
   if (!plan.session.empty() || !plan.patch.empty() || !plan.overlay.empty())
     fail(ErrorCode::usage, "--session, --patch and --overlay are laid over a model's plan; give the MODEL");
   const auto registry = runtime::registry_of(plan_options(plan));

@@ -10,16 +10,18 @@ namespace candor::embedded {
 extern const std::string_view kernel_path_cpu;
 extern const std::string_view kernel_path_cpu_fused;
 extern const std::string_view kernel_path_webgpu;
+extern const std::string_view kernel_path_webgpu_fused;
 }  // namespace candor::embedded
 
 namespace candor::kernels {
 namespace {
 
 /// The files of kernel_paths/, by id.
-constexpr std::array<std::pair<std::string_view, const std::string_view*>, 3> kBuiltin{
+constexpr std::array<std::pair<std::string_view, const std::string_view*>, 4> kBuiltin{
     {{"cpu", &embedded::kernel_path_cpu},
      {"cpu-fused", &embedded::kernel_path_cpu_fused},
-     {"webgpu", &embedded::kernel_path_webgpu}}};
+     {"webgpu", &embedded::kernel_path_webgpu},
+     {"webgpu-fused", &embedded::kernel_path_webgpu_fused}}};
 
 std::string required_string(const Json& path, const char* key) {
   if (!path.is_object() || !path.contains(key) || !path[key].is_string() ||

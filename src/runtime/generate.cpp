@@ -79,6 +79,23 @@ std::uint32_t tokens_ahead(const Session& session, const Sequence& sequence, con
   return static_cast<std::uint32_t>(most);
 }
 
+/// Submits batches until as many are under way as the ring has room for. Those of a batch size of one are not: each
+/// token is looked at before the next.
+void submit_ahead(Session& session, Sequence& sequence, std::uint32_t token, const GenerationRequest& request,
+                  std::size_t had) {
+  while (session.submissions() < session.decode_loop().ring_staging) {
+    const std::uint32_t ahead = tokens_ahead(session, sequence, request, had + session.tokens_ahead());
+    if (ahead == 0 || (ahead == 1 && session.submissions() == 0)) return;
+    session.submit_ahead(sequence, token, ahead);
+  }
+}
+
+/// What was submitted is waited for, however a generation ends.
+struct DropAhead {
+  Session& session;
+  ~DropAhead() { session.drop_ahead(); }
+};
+
 }  // namespace
 
 std::string_view to_string(StopReason reason) {
@@ -108,18 +125,19 @@ GenerationResult generate(Session& session, Sequence& sequence, const Generation
   result.prefill_seconds = seconds_since(started);
 
   const auto decoding = Clock::now();
+  const DropAhead drop{session};
   while (!delivery.take(token)) {
     if (request.cancelled && request.cancelled()) {
       if (!delivery.deliver()) delivery.end(StopReason::cancelled);
       break;
     }
-    if (sequence.tokens.size() >= session.context()) {
+    if (session.submissions() == 0 && sequence.tokens.size() >= session.context()) {
       if (!delivery.deliver()) delivery.end(StopReason::context);
       break;
     }
-    const std::uint32_t ahead = tokens_ahead(session, sequence, request, delivery.waiting());
-    if (ahead > 1) {
-      const std::vector<std::uint32_t> tokens = session.decode_ahead(sequence, token, ahead);
+    submit_ahead(session, sequence, token, request, delivery.waiting());
+    if (session.submissions() > 0) {
+      const std::vector<std::uint32_t> tokens = session.collect_ahead(sequence);
       if (std::any_of(tokens.begin(), tokens.end() - 1, [&](std::uint32_t next) { return delivery.take(next); })) break;
       token = tokens.back();
       continue;
@@ -127,6 +145,7 @@ GenerationResult generate(Session& session, Sequence& sequence, const Generation
     Sequence* const one = &sequence;
     token = session.decode({&one, 1}, {&token, 1}).front();
   }
+  session.drop_ahead();
   result.decode_seconds = seconds_since(decoding);
   // Tokens computed past the stop are no part of the sequence.
   session.truncate(sequence, static_cast<std::uint32_t>(before + request.prompt.size() + result.tokens.size()));

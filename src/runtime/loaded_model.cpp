@@ -52,7 +52,7 @@ ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& o
                               : settings.page_positions;
   if (settings.layout == CacheLayout::sliding) {
     limits.window = sliding_window(settings, compiled.flow);
-    limits.overrun = loop.tokens_between_reads();
+    limits.overrun = std::max(loop.tokens_between_reads(), loop.batch_size * loop.ring_staging);
   }
   if (options.prefix_positions != 0) {
     if (settings.layout != CacheLayout::paged)
@@ -78,6 +78,11 @@ std::unique_ptr<Backend> make_backend(const std::string& name, const LoadOptions
 
 Program bind_model(const CompiledModel& compiled, const Backend& backend, const LoadOptions& options) {
   const DecodeLoop loop = decode_loop_settings(compiled.plan.session);
+  if (loop.ring_staging != 1 && !backend.overlaps_reads())
+    fail(ErrorCode::plan,
+         "session.decodeLoop.ringStaging={} would do nothing: backend {} reads tokens where they were written, one "
+         "read-back at a time; leave it out, or set 1",
+         loop.ring_staging, backend.name());
   return bind({compiled.flow, backend, compiled.plan_digest, program_limits(compiled, options, loop),
                [&](std::string_view name) { return compiled.source.find(name); }, loop});
 }

@@ -199,7 +199,7 @@ std::uint32_t Session::most_ahead(const Sequence& sequence) const {
   return model_.backend().chained_runs();
 }
 
-std::vector<std::uint32_t> Session::decode_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count) {
+void Session::submit_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count) {
   const Instruction* sample = last_of(model_.program().phase(Phase::decode), "sample");
   if (!sample) fail(ErrorCode::plan, "the plan has no sampling step for decode, so it cannot generate");
   // The tokens are not known yet, but their places are.
@@ -216,14 +216,39 @@ std::vector<std::uint32_t> Session::decode_ahead(Sequence& sequence, std::uint32
   for (std::uint32_t i = 0; i < count; ++i)
     batches.push_back(
         {std::span(places).subspan(i, 1), std::span(positions).subspan(i, 1), std::span(segments).subspan(i, 1)});
-  std::vector<std::uint32_t> tokens = model_.backend().run_chained(batches, sample->result);
+  model_.backend().submit_chained(batches, sample->result, !ahead_.empty());
+  ahead_.push_back({first, count});
+}
+
+std::vector<std::uint32_t> Session::collect_ahead(Sequence& sequence) {
+  std::vector<std::uint32_t> tokens = model_.backend().collect_chained();
+  const Ahead done = ahead_.front();
+  ahead_.pop_front();
   if (std::find(tokens.begin(), tokens.end(), kNoToken) != tokens.end())
     fail(ErrorCode::plan,
          "decode step \"{}\": the logits are not finite, so no token can be sampled; candor run --probe all finds the "
          "first step with such values",
-         sample->step);
-  std::copy(tokens.begin(), tokens.end() - 1, sequence.tokens.begin() + first + 1);
+         last_of(model_.program().phase(Phase::decode), "sample")->step);
+  const std::size_t known = std::min<std::size_t>(tokens.size(), sequence.tokens.size() - done.first - 1);
+  std::copy_n(tokens.begin(), known, sequence.tokens.begin() + done.first + 1);
   return tokens;
+}
+
+std::size_t Session::tokens_ahead() const {
+  std::size_t tokens = 0;
+  for (const Ahead& submission : ahead_) tokens += submission.count;
+  return tokens;
+}
+
+void Session::drop_ahead() noexcept {
+  try {
+    while (!ahead_.empty()) {
+      ahead_.pop_front();
+      (void)model_.backend().collect_chained();
+    }
+  } catch (const std::exception&) {
+    ahead_.clear();  // the device failed; the next use of it says so
+  }
 }
 
 void Session::logits(Sequence& sequence, std::span<const std::uint32_t> tokens, const LogitRows& rows) {

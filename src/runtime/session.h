@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <vector>
@@ -40,11 +41,19 @@ class Session {
   [[nodiscard]] std::vector<std::uint32_t> decode(std::span<Sequence* const> sequences,
                                                   std::span<const std::uint32_t> tokens);
 
-  /// Appends `token` and as many more as `count` says, each sampled from the one before, in one submission where the
-  /// backend can; returns the `count` tokens sampled, of which the last is not appended yet.
-  [[nodiscard]] std::vector<std::uint32_t> decode_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count);
-  /// The most that decode_ahead() computes in one submission for this sequence; a repetition penalty needs every token
-  /// before the next is drawn.
+  /// Appends `token` and as many more as `count` says, each sampled from the one before, and starts computing them in
+  /// one submission. With submissions() that are not collected, `token` is what the last of them will sample last.
+  void submit_ahead(Sequence& sequence, std::uint32_t token, std::uint32_t count);
+  /// Waits for the oldest submission; returns the tokens it sampled, of which the last is not appended unless another
+  /// submission began with it.
+  [[nodiscard]] std::vector<std::uint32_t> collect_ahead(Sequence& sequence);
+  [[nodiscard]] std::size_t submissions() const { return ahead_.size(); }
+  /// Tokens that all submissions together will sample.
+  [[nodiscard]] std::size_t tokens_ahead() const;
+  /// Waits for all submissions and forgets what they sampled.
+  void drop_ahead() noexcept;
+  /// The most that one submission computes for this sequence; a repetition penalty needs every token before the next is
+  /// drawn.
   [[nodiscard]] std::uint32_t most_ahead(const Sequence& sequence) const;
 
   /// Appends `tokens` and computes them in one phase: prefill in chunks, decode token by token. What was sampled, if
@@ -97,10 +106,17 @@ class Session {
            std::span<const std::uint32_t> positions, std::span<const std::uint32_t> types = {});
   [[nodiscard]] std::vector<std::uint32_t> sampled(Phase phase, std::size_t sequences) const;
 
+  /// Tokens that are being computed: their place in the sequence, and how many.
+  struct Ahead {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+
   LoadedModel& model_;
   KvPages pages_;
   PrefixCache prefixes_;
   InstructionObserver observer_;
+  std::deque<Ahead> ahead_;
 };
 
 }  // namespace candor::runtime

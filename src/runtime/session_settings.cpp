@@ -140,10 +140,10 @@ DecodeLoop decode_loop_settings(const Json& session) {
     settings.stop_check_per_token = *mode == "per-token";
   }
   if (!settings.stop_check_per_token) check_ring("ringStop", settings.ring_stop, settings.readback_interval);
-  if (settings.ring_staging != 1)
+  if (settings.ring_staging != 1 && settings.stop_check_per_token)
     fail(ErrorCode::plan,
-         "session.decodeLoop.ringStaging={} would do nothing: this backend reads tokens where they were written, one "
-         "read-back at a time; leave it out, or set 1",
+         "session.decodeLoop.ringStaging={} would do nothing: stopCheckMode per-token looks at each token before the "
+         "next is begun; leave it out, or set stopCheckMode=batch",
          settings.ring_staging);
   if (const js::Value batching = js::get(loop, "disableCommandBatching"); !js::nullish(batching))
     fail(

@@ -22,6 +22,11 @@ namespace candor::webgpu::testing {
 #define SKIP_WITHOUT_DEVICE() \
   if (::candor::webgpu::testing::device() == nullptr) GTEST_SKIP() << "no WebGPU library or no adapter here"
 
+/// The encodings that weights may have: plain numbers, and blocks.
+inline const std::vector<Encoding> kPlain{Encoding::f32, Encoding::f16, Encoding::bf16};
+inline const std::vector<Encoding> kBlocks{Encoding::q8_0, Encoding::q4_0, Encoding::q4_k, Encoding::q5_k,
+                                           Encoding::q6_k};
+
 /// Row-major numbers.
 struct Matrix {
   std::uint32_t rows = 0, cols = 0;

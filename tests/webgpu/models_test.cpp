@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "engine/engine.h"
 #include "engine/expected.h"
@@ -24,25 +27,27 @@ const std::filesystem::path kFolders = kReference / "goldens/hf";
 #define SKIP_WITHOUT_DATA(path) \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no reference data at " << (path)
 
-EngineOptions on_device(runtime::RowSelection rows) {
+EngineOptions on_device(runtime::RowSelection rows, const std::string& kernel_path = {}) {
   EngineOptions out;
   out.plan.backend = "webgpu";
+  out.plan.kernel_path = kernel_path;
   out.plan.rows = rows;
   out.load.prefill_rows = 64;
   if (const char* adapter = std::getenv("CANDOR_WEBGPU_ADAPTER"); adapter != nullptr) out.load.adapter = adapter;
   return out;
 }
 
-class WebGpuFamilies : public ::testing::TestWithParam<const char*> {};
+class WebGpuFamilies : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(WebGpuFamilies, GiveTheReferenceLogits) {
   SKIP_WITHOUT_DEVICE();
-  const auto model = kFolders / GetParam();
+  const auto [name, kernel_path] = GetParam();
+  const auto model = kFolders / name;
   SKIP_WITHOUT_DATA(model);
   const Expected expected(model);
   const std::vector<std::uint32_t> tokens = expected.tokens("input_ids");
   const auto wanted = expected.get<float>("logits");
-  Engine engine(model, on_device(runtime::RowSelection::all));
+  Engine engine(model, on_device(runtime::RowSelection::all, kernel_path));
   const std::vector<float> logits = engine.logits(tokens);
   ASSERT_EQ(logits.size(), wanted.size());
   const double error = largest_error(logits, wanted);
@@ -61,13 +66,27 @@ TEST_P(WebGpuFamilies, GiveTheReferenceLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, WebGpuFamilies,
-                         ::testing::Values("llama", "llama3-rope", "mistral-swa", "mixtral", "qwen2", "qwen3",
-                                           "qwen3-moe", "gemma2", "gemma3", "phi3", "phi3-longrope", "gpt2", "lfm2"),
+                         ::testing::Combine(::testing::Values("llama", "llama3-rope", "mistral-swa", "mixtral", "qwen2",
+                                                              "qwen3", "qwen3-moe", "gemma2", "gemma3", "phi3",
+                                                              "phi3-longrope", "gpt2", "lfm2"),
+                                            ::testing::Values("webgpu", "webgpu-fused")),
                          [](const auto& parameter) {
-                           std::string name = parameter.param;
+                           std::string name =
+                               std::string(std::get<0>(parameter.param)) + "_" + std::get<1>(parameter.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(WebGpuModels, AFusedLayerOfLlamaIsSevenInstructions) {
+  SKIP_WITHOUT_DEVICE();
+  SKIP_WITHOUT_DATA(kFolders / "llama");
+  Engine engine(kFolders / "llama", on_device(runtime::RowSelection::last, "webgpu-fused"));
+  std::vector<std::string> operations;
+  for (const Instruction& instruction : engine.model().program().phase(Phase::decode).instructions)
+    if (instruction.layer == 1) operations.push_back(instruction.operation);
+  EXPECT_EQ(operations, (std::vector<std::string>{"rmsnorm", "qkv_matmul", "rope_attention", "matmul_residual",
+                                                  "rmsnorm", "gated_matmul", "matmul_residual"}));
+}
 
 TEST(WebGpuModels, ChunksPagesAndTokensAheadChangeNoTokens) {
   SKIP_WITHOUT_DEVICE();
@@ -88,17 +107,32 @@ TEST(WebGpuModels, ChunksPagesAndTokensAheadChangeNoTokens) {
                                         {.prompt = tokens, .max_tokens = 24, .stop_tokens = {}, .cancelled = {}}, {})
                           .tokens);
   }
-  EngineOptions ahead = on_device(runtime::RowSelection::last);
-  ahead.plan.session = {{"decodeLoop", {{"batchSize", 7}, {"stopCheckMode", "batch"}}}};
-  Engine engine(model, ahead);
-  EXPECT_EQ(engine.model().backend().chained_runs(), 7u);
-  runtime::Sequence sequence;
-  answers.push_back(runtime::generate(engine.session(), sequence,
-                                      {.prompt = tokens, .max_tokens = 24, .stop_tokens = {}, .cancelled = {}}, {})
-                        .tokens);
-  EXPECT_EQ(sequence.tokens.size(), tokens.size() + 23);  // the last is not computed
-  EXPECT_EQ(answers[0], answers[1]);
-  EXPECT_EQ(answers[0], answers[2]);
+  for (const char* path : {"webgpu", "webgpu-fused"})
+    for (const int staging : {1, 2, 3}) {
+      EngineOptions ahead = on_device(runtime::RowSelection::last, path);
+      ahead.plan.session = {{"decodeLoop", {{"batchSize", 7}, {"stopCheckMode", "batch"}, {"ringStaging", staging}}}};
+      Engine engine(model, ahead);
+      EXPECT_EQ(engine.model().backend().chained_runs(), 7u);
+      runtime::Sequence sequence;
+      const auto generate = [&](std::vector<std::uint32_t> stop) {
+        return runtime::generate(engine.session(), sequence,
+                                 {.prompt = tokens, .max_tokens = 24, .stop_tokens = std::move(stop), .cancelled = {}},
+                                 {})
+            .tokens;
+      };
+      answers.push_back(generate({}));
+      EXPECT_EQ(sequence.tokens.size(), tokens.size() + 23);  // the last is not computed
+      EXPECT_EQ(engine.session().submissions(), 0u);
+      // A stop token ends it while later batches are under way; the sequence then goes on from there.
+      engine.session().truncate(sequence, 0);
+      const auto stopped = generate({answers[0][9]});
+      const auto first = std::find(answers[0].begin(), answers[0].end(), answers[0][9]);
+      EXPECT_EQ(stopped, std::vector<std::uint32_t>(answers[0].begin(), first));
+      EXPECT_EQ(sequence.tokens.size(), tokens.size() + stopped.size());
+      engine.session().truncate(sequence, 0);
+      EXPECT_EQ(generate({}), answers[0]);
+    }
+  for (const auto& answer : answers) EXPECT_EQ(answer, answers[0]);
   EXPECT_EQ(answers[0], expected.tokens("greedy_ids"));
 }
 

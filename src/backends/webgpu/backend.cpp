@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "backends/webgpu/bound_kernel.h"
 #include "backends/webgpu/device.h"
 #include "backends/webgpu/packed_weight.h"
+#include "backends/webgpu/requirements.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "kernels/registry.h"
@@ -25,20 +27,35 @@ constexpr std::uint64_t kUnitBytes = 16;
 constexpr std::uint64_t kMostHeadColumns = 512;
 constexpr std::uint32_t kMostChained = 64;  ///< tokens a submission
 
+/// A constant of the instruction's operation.
+std::uint64_t constant(const Instruction& instruction, std::string_view name) {
+  const auto* operation = kernels::builtin_registry().find_operation(instruction.operation);
+  return instruction.constants.integer(kernels::parse_operation(instruction.operation, operation->raw).constant(name));
+}
+
+BatchFacts facts_of(const Batch& batch) {
+  BatchFacts facts;
+  facts.rows = {static_cast<std::uint32_t>(batch.tokens.size()), static_cast<std::uint32_t>(batch.segments.size())};
+  for (const Segment& segment : batch.segments) facts.end = std::max(facts.end, segment.first_position + segment.rows);
+  return facts;
+}
+
 class WebGpuBackend final : public Backend {
  public:
-  explicit WebGpuBackend(Adapter adapter) : adapter_(std::move(adapter)) {}
+  explicit WebGpuBackend(const WebGpuOptions& options)
+      : options_(options),
+        adapter_(choose_adapter(std::make_shared<const Library>(options.library), options.adapter)) {}
 
   [[nodiscard]] std::string_view name() const override { return "webgpu"; }
 
   [[nodiscard]] Json describe() const override {
     Json out{{"backend", "webgpu"}};
-    out.update(device_ ? device_->adapter().describe() : adapter_->describe());
+    out.update(adapter_.describe());
     return out;
   }
 
   [[nodiscard]] bool has_feature(std::string_view feature) const override {
-    return (device_ ? device_->adapter() : *adapter_).features().contains(std::string(feature));
+    return adapter_.features().contains(std::string(feature));
   }
 
   [[nodiscard]] std::optional<double> measure_copy() override { return copy_bandwidth(*device_); }
@@ -59,28 +76,28 @@ class WebGpuBackend final : public Backend {
                                             Encoding encoding) const override {
     (void)kernel_entry(user);
     if (user.operation == "short_conv")
-      return checked_align(checked_mul(user.constants.integer(0) * 4, positions, "convolution's cache"), kUnitBytes,
+      return checked_align(checked_mul(constant(user, "channels") * 4, positions, "convolution's cache"), kUnitBytes,
                            "convolution's cache");
-    if (user.constants.integer(2) > kMostHeadColumns)
+    const std::uint64_t columns = constant(user, "headDim");
+    if (columns > kMostHeadColumns)
       fail(ErrorCode::plan, "step \"{}\": kernel {}#{} has room for heads of {} columns, not {}", user.step,
-           user.kernel, user.entry, kMostHeadColumns, user.constants.integer(2));
-    const std::uint64_t heads = user.constants.integer(1);
+           user.kernel, user.entry, kMostHeadColumns, columns);
+    const std::uint64_t heads = constant(user, "kvHeads");
     const std::uint64_t elements = encoding == Encoding::f16 ? 8 : 4;
-    const std::uint64_t units = (user.constants.integer(2) + elements - 1) / elements;
+    const std::uint64_t units = (columns + elements - 1) / elements;
     return checked_mul(checked_mul(2 * heads, units * kUnitBytes, "KV cache"), positions, "KV cache");
   }
 
   [[nodiscard]] std::uint64_t scratch_bytes(const Instruction& instruction, std::uint32_t, std::uint32_t,
-                                            const ProgramLimits&) const override {
-    (void)kernel_entry(instruction);
-    return 0;
+                                            const ProgramLimits& limits) const override {
+    return scratch_of(instruction, limits);
   }
 
   void load(Program program, const WeightSource& weights, const std::function<void(std::uint64_t)>& progress) override {
     program_ = std::move(program);
-    if (!device_) device_ = std::make_unique<Device>(*std::exchange(adapter_, std::nullopt), wanted_features());
-    for (auto& bound : bound_) bound.clear();
     block_.emplace(program_.limits);
+    want_device();
+    for (auto& bound : bound_) bound.clear();
     batch_words_.resize(block_->bytes() / 4);
     allocate();
     load_weights(weights, progress);
@@ -94,7 +111,7 @@ class WebGpuBackend final : public Backend {
     if (rows == 0 || rows > program_.limits.rows || sequences > program_.limits.sequences)
       fail(ErrorCode::internal, "a batch of {} rows and {} sequences exceeds the program's {} and {}", rows, sequences,
            program_.limits.rows, program_.limits.sequences);
-    rows_ = {rows, sequences};
+    facts_ = facts_of(batch);
     block_->encode(batch, batch_words_);
     device_->write(batch_, 0, std::as_bytes(std::span(batch_words_)));
     const auto& bound = bound_[static_cast<std::size_t>(phase)];
@@ -110,10 +127,12 @@ class WebGpuBackend final : public Backend {
 
   [[nodiscard]] std::uint32_t chained_runs() const override { return chained_; }
 
-  std::vector<std::uint32_t> run_chained(std::span<const Batch> batches, std::uint32_t sampled) override {
+  [[nodiscard]] bool overlaps_reads() const override { return true; }
+
+  void submit_chained(std::span<const Batch> batches, std::uint32_t sampled, bool continued) override {
     const auto sequences = static_cast<std::uint32_t>(batches.front().segments.size());
     const ProgramValue& result = program_.phase(Phase::decode).values.at(sampled);
-    rows_ = {sequences, sequences};
+    facts_ = facts_of(batches.back());
     for (std::size_t i = 0; i < batches.size(); ++i) {
       block_->encode(batches[i], batch_words_);
       device_->write(batch_, i * block_->bytes(), std::as_bytes(std::span(batch_words_)));
@@ -121,21 +140,46 @@ class WebGpuBackend final : public Backend {
     const auto& bound = bound_[static_cast<std::size_t>(Phase::decode)];
     device_->doing(fmt::format("decoding {} tokens", batches.size()));
     Commands commands(*device_);
+    const auto pass_on = [&](std::uint64_t batch) {
+      for (std::uint64_t row = 0; row < sequences; ++row)
+        commands.copy(slots_[result.buffer], row * result.row_bytes, batch_,
+                      batch * block_->bytes() + block_->offset_of(ExternalInput::tokens) + row * 4, 4);
+    };
+    Readback flight = take_readback();
+    if (continued) pass_on(0);
     for (std::uint64_t i = 0; i < batches.size(); ++i) {
       for (const BoundKernel& kernel : bound)
-        kernel.record(commands, rows_, static_cast<std::uint32_t>(i * block_->bytes()));
-      for (std::uint64_t row = 0; row < sequences; ++row) {
-        const std::uint64_t from = row * result.row_bytes;
-        commands.copy(slots_[result.buffer], from, ring_, (i * sequences + row) * 4, 4);
-        if (i + 1 < batches.size())
-          commands.copy(slots_[result.buffer], from, batch_,
-                        (i + 1) * block_->bytes() + block_->offset_of(ExternalInput::tokens) + row * 4, 4);
-      }
+        kernel.record(commands, facts_of(batches[i]), static_cast<std::uint32_t>(i * block_->bytes()));
+      for (std::uint64_t row = 0; row < sequences; ++row)
+        commands.copy(slots_[result.buffer], row * result.row_bytes, flight.staging(), (i * sequences + row) * 4, 4);
+      if (i + 1 < batches.size()) pass_on(i + 1);
     }
     commands.submit();
-    std::vector<std::uint32_t> tokens(batches.size() * sequences);
-    device_->read(ring_, 0, std::as_writable_bytes(std::span(tokens)));
+    flight.start(batches.size() * sequences * 4);
+    flights_.push_back(std::move(flight));
+  }
+
+  std::vector<std::uint32_t> collect_chained() override {
+    if (flights_.empty()) fail(ErrorCode::internal, "no tokens are being decoded");
+    Readback flight = std::move(flights_.front());
+    flights_.pop_front();
+    std::vector<std::uint32_t> tokens(flight.bytes() / 4);
+    flight.finish(std::as_writable_bytes(std::span(tokens)));
+    idle_.push_back(std::move(flight));
     return tokens;
+  }
+
+  void copy_kv_page(std::uint32_t from, std::uint32_t to) override {
+    device_->doing("copying a page of the KV cache");
+    Commands commands(*device_);
+    for (std::size_t i = 0; i < kv_.size(); ++i) {
+      // A copy within one buffer is not allowed.
+      const std::uint64_t bytes = program_.kv[i].page_bytes;
+      if (page_.size() < bytes) page_ = device_->storage(bytes, "a page of the KV cache");
+      commands.copy(kv_[i], from * bytes, page_, 0, bytes);
+      commands.copy(page_, 0, kv_[i], to * bytes, bytes);
+    }
+    commands.submit();
   }
 
   void read_value(Phase phase, std::uint32_t value, std::span<std::byte> out) const override {
@@ -151,10 +195,17 @@ class WebGpuBackend final : public Backend {
   }
 
   [[nodiscard]] std::uint32_t value_rows(Phase phase, std::uint32_t value) const override {
-    return rows_[static_cast<std::size_t>(program_.phase(phase).values.at(value).rows)];
+    return facts_.rows[static_cast<std::size_t>(program_.phase(phase).values.at(value).rows)];
   }
 
  private:
+  Readback take_readback() {
+    if (idle_.empty()) return {*device_, std::uint64_t{chained_} * program_.limits.sequences * 4};
+    Readback out = std::move(idle_.back());
+    idle_.pop_back();
+    return out;
+  }
+
   struct PlacedWeight {
     const Buffer* buffer = nullptr;
     std::uint64_t offset = 0;
@@ -163,18 +214,31 @@ class WebGpuBackend final : public Backend {
   void submit(std::span<const BoundKernel> kernels) {
     device_->doing("step \"" + kernels.back().step() + "\"");
     Commands commands(*device_);
-    for (const BoundKernel& kernel : kernels) kernel.record(commands, rows_, 0);
+    for (const BoundKernel& kernel : kernels) kernel.record(commands, facts_, 0);
     commands.submit();
   }
 
-  /// What the plan's kernels require, as the registry says.
-  [[nodiscard]] std::set<std::string> wanted_features() const {
-    std::set<std::string> features;
-    for (const ProgramPhase& phase : program_.phases)
-      for (const Instruction& instruction : phase.instructions)
-        if (const auto* variant = kernels::builtin_registry().find(instruction.kernel, instruction.entry))
-          features.insert(variant->required_features.begin(), variant->required_features.end());
-    return features;
+  /// A device for what the Program needs; the one there is, if it was asked for as much.
+  void want_device() {
+    Requirements wanted = requirements_of(program_);
+    const std::uint64_t batch = block_->bytes() * kMostChained;
+    wanted.binding_bytes = std::max(wanted.binding_bytes, block_->bytes());
+    wanted.buffer_bytes = std::max(wanted.buffer_bytes, batch);
+    if (device_ && device_->requirements().cover(wanted)) return;
+    check_adapter(program_, adapter_);
+    release();
+    device_ = std::make_unique<Device>(choose_adapter(adapter_.library(), options_.adapter), std::move(wanted));
+  }
+
+  void release() {
+    for (auto& bound : bound_) bound.clear();
+    flights_.clear();
+    idle_.clear();
+    lists_.clear();
+    slots_.clear();
+    kv_.clear();
+    weight_buffers_.clear();
+    for (Buffer* buffer : {&batch_, &uniforms_, &scratch_, &page_}) *buffer = Buffer();
   }
 
   /// Everything whose size the Program says, before anything is uploaded.
@@ -190,50 +254,68 @@ class WebGpuBackend final : public Backend {
                                      fmt::format("the KV cache of layer {}", cache.layer)));
     chained_ = std::min(program_.decode_loop.batch_size, kMostChained);
     batch_ = device_->storage(block_->bytes() * chained_, "the batch");
-    ring_ = device_->storage(std::uint64_t{chained_} * program_.limits.sequences * 4, "tokens");
+    flights_.clear();
+    idle_.clear();
+    page_ = Buffer();
     std::uint64_t instructions = 0;
     for (const ProgramPhase& phase : program_.phases) instructions += phase.instructions.size();
     uniforms_ = device_->uniforms(instructions * kParameterBytes, "constants");
+    std::uint64_t scratch = 0;
+    for (const ProgramPhase& phase : program_.phases)
+      for (const Instruction& instruction : phase.instructions)
+        scratch = std::max(scratch, scratch_of(instruction, program_.limits));
+    scratch_ = device_->storage(scratch, "scratch");
     device_->doing("memory for weights");
     place_weights();
   }
 
-  /// The weights of one operand that has several (experts) lie in one buffer; every other has one of its own.
+  /// Matrices that kernels see as one binding (bound_kernel.h) lie in one buffer, one behind the other; every other
+  /// weight has a buffer of its own.
   void place_weights() {
     weight_buffers_.clear();
     weights_.assign(program_.weights.size(), {});
     std::vector<std::vector<std::uint32_t>> groups;
     for (const ProgramPhase& phase : program_.phases)
       for (const Instruction& instruction : phase.instructions) {
-        const auto* operation = kernels::builtin_registry().find_operation(instruction.operation);
-        const bool together = operation && operation->raw.contains("weights") && operation->raw["weights"].size() == 1;
-        if (together) groups.push_back(instruction.weights);
-        if (!together)
+        if (binds_weights_together(instruction)) {
+          groups.push_back(instruction.weights);
+        } else {
           for (const std::uint32_t weight : instruction.weights) groups.push_back({weight});
+        }
       }
-    std::map<std::uint32_t, std::size_t> placed;  // by the first weight: how many
-    for (const auto& group : groups) {
-      if (group.empty()) continue;
-      std::uint64_t bytes = 0;
-      for (const std::uint32_t weight : group) bytes = checked_add(bytes, program_.weights[weight].bytes, "weights");
-      if (const auto found = placed.find(group.front()); found != placed.end()) {
-        if (found->second == group.size()) continue;
-        fail(ErrorCode::plan, "tensor {} is a weight of its own and one of several, which this backend cannot lay out",
-             program_.weights[group.front()].tensor);
-      }
-      placed.emplace(group.front(), group.size());
-      auto& buffer = weight_buffers_.emplace_back(
-          std::make_unique<Buffer>(device_->storage(bytes, program_.weights[group.front()].tensor)));
-      std::uint64_t offset = 0;
-      for (const std::uint32_t weight : group) {
-        if (weights_[weight].buffer)
-          fail(ErrorCode::plan,
-               "tensor {} is a weight of several steps in other company, which this backend cannot "
-               "lay out",
-               program_.weights[weight].tensor);
-        weights_[weight] = {buffer.get(), offset};
-        offset += program_.weights[weight].bytes;
-      }
+    // A weight that one step has in company and another alone lies in the company's buffer.
+    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    for (const auto& group : groups)
+      if (!group.empty() && !is_placed(group)) place_group(group);
+  }
+
+  /// Whether the weights lie one behind the other already.
+  [[nodiscard]] bool is_placed(const std::vector<std::uint32_t>& group) const {
+    const PlacedWeight& first = weights_[group.front()];
+    std::uint64_t offset = first.offset;
+    for (const std::uint32_t weight : group) {
+      if (!weights_[weight].buffer || weights_[weight].buffer != first.buffer || weights_[weight].offset != offset)
+        return false;
+      offset += program_.weights[weight].bytes;
+    }
+    return true;
+  }
+
+  void place_group(const std::vector<std::uint32_t>& group) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t weight : group) {
+      if (weights_[weight].buffer)
+        fail(ErrorCode::plan,
+             "tensor {} is a weight of several steps in other company, which this backend cannot lay out",
+             program_.weights[weight].tensor);
+      bytes = checked_add(bytes, program_.weights[weight].bytes, "weights");
+    }
+    auto& buffer = weight_buffers_.emplace_back(
+        std::make_unique<Buffer>(device_->storage(bytes, program_.weights[group.front()].tensor)));
+    std::uint64_t offset = 0;
+    for (const std::uint32_t weight : group) {
+      weights_[weight] = {buffer.get(), offset};
+      offset += program_.weights[weight].bytes;
     }
   }
 
@@ -262,8 +344,10 @@ class WebGpuBackend final : public Backend {
           value.rows == kernels::RowKind::tokens ? program_.limits.rows : program_.limits.sequences;
       return BufferRange{&slots_[value.buffer], 0, value.row_bytes * rows};
     };
-    places.weights = [this](std::uint32_t weight, std::size_t count) {
-      return BufferRange{weights_[weight].buffer, weights_[weight].offset, program_.weights[weight].bytes * count};
+    places.weights = [this](std::span<const std::uint32_t> weights) {
+      std::uint64_t bytes = 0;
+      for (const std::uint32_t weight : weights) bytes += program_.weights[weight].bytes;
+      return BufferRange{weights_[weights.front()].buffer, weights_[weights.front()].offset, bytes};
     };
     places.kv = [this](std::int32_t kv) {
       const Buffer& buffer = kv_.at(static_cast<std::size_t>(kv));
@@ -279,6 +363,7 @@ class WebGpuBackend final : public Backend {
     };
     places.batch = &batch_;
     places.uniforms = &uniforms_;
+    places.scratch = &scratch_;
     auto& out = bound_[static_cast<std::size_t>(phase)];
     out.clear();
     std::size_t index = phase == Phase::prefill ? 0 : program_.phase(Phase::prefill).instructions.size();
@@ -288,26 +373,28 @@ class WebGpuBackend final : public Backend {
     }
   }
 
-  std::optional<Adapter> adapter_;  // until there is a device
+  WebGpuOptions options_;
+  Adapter adapter_;
   std::unique_ptr<Device> device_;
   Program program_;
   std::optional<BatchBlock> block_;
   std::vector<std::uint32_t> batch_words_;
-  Buffer batch_, uniforms_, ring_;
+  Buffer batch_, uniforms_, scratch_, page_;
+  std::deque<Readback> flights_;  // of decoded tokens, the oldest first
+  std::vector<Readback> idle_;
   std::uint32_t chained_ = 1;
   std::vector<Buffer> slots_, kv_;
   std::vector<std::unique_ptr<Buffer>> weight_buffers_;
   std::vector<PlacedWeight> weights_;
   std::map<std::vector<float>, std::unique_ptr<Buffer>> lists_;
   std::array<std::vector<BoundKernel>, 2> bound_;
-  std::array<std::uint32_t, 2> rows_{};  // of the last run, by RowKind
+  BatchFacts facts_;  // of the last run
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_webgpu_backend(const WebGpuOptions& options) {
-  const auto library = std::make_shared<const Library>(options.library);
-  return std::make_unique<WebGpuBackend>(choose_adapter(library, options.adapter));
+  return std::make_unique<WebGpuBackend>(options);
 }
 
 }  // namespace candor::webgpu

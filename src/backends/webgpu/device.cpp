@@ -192,18 +192,42 @@ void Commands::submit() {
   device_.check();
 }
 
-Device::Device(Adapter adapter, const std::set<std::string>& features)
-    : adapter_(std::move(adapter)), features_(features), report_(std::make_unique<Report>()) {
+namespace {
+
+/// What every device has (WebGPU, "limits"); no less can be asked for.
+Requirements with_defaults(Requirements wanted) {
+  Requirements defaults;
+  defaults.binding_bytes = 128ull << 20;
+  defaults.buffer_bytes = 256ull << 20;
+  defaults.workgroup_bytes = 16384;
+  defaults.workgroup_size = 256;
+  defaults.storage_buffers = 8;
+  wanted.add(defaults);
+  wanted.binding_bytes = (wanted.binding_bytes + 3) / 4 * 4;
+  return wanted;
+}
+
+}  // namespace
+
+Device::Device(Adapter adapter, Requirements requirements)
+    : adapter_(std::move(adapter)),
+      requirements_(with_defaults(std::move(requirements))),
+      report_(std::make_unique<Report>()) {
+  if (const auto lacks = missing(requirements_, adapter_); !lacks.empty())
+    fail(ErrorCode::device, "adapter \"{}\" has not: {}", printable(adapter_.name()), fmt::join(lacks, ", "));
   std::vector<std::uint32_t> numbers;
-  for (const std::string& feature : features_) {
-    if (!adapter_.features().contains(feature))
-      fail(ErrorCode::device, "adapter \"{}\" has no feature {}", printable(adapter_.name()), feature);
-    numbers.push_back(feature_number(feature));
-  }
+  for (const std::string& feature : requirements_.features) numbers.push_back(feature_number(feature));
+  api::Limits limits;
+  limits.max_storage_binding_bytes = requirements_.binding_bytes;
+  limits.max_buffer_bytes = requirements_.buffer_bytes;
+  limits.max_workgroup_bytes = static_cast<std::uint32_t>(requirements_.workgroup_bytes);
+  limits.max_workgroup_invocations = requirements_.workgroup_size;
+  limits.max_workgroup_size_x = requirements_.workgroup_size;
+  limits.max_storage_buffers = requirements_.storage_buffers;
   api::DeviceDescriptor descriptor;
   descriptor.feature_count = numbers.size();
   descriptor.features = numbers.data();
-  descriptor.limits = &adapter_.limits();
+  descriptor.limits = &limits;
   descriptor.lost.mode = api::CallbackMode::allow_spontaneous;
   descriptor.lost.userdata1 = report_.get();
   descriptor.lost.callback = [](api::DeviceImpl* const*, std::uint32_t, api::StringView message, void* to, void*) {
@@ -244,7 +268,7 @@ Device::~Device() {
     const std::lock_guard lock(report_->mutex);
     report_->closing = true;
   }
-  staging_ = Buffer();
+  staging_.reset();
   pipelines_.clear();
   for (const auto& [name, module] : modules_) functions().ShaderModuleRelease(module);
   functions().QueueRelease(queue_);
@@ -255,9 +279,9 @@ Device::~Device() {
 
 Buffer Device::create(std::uint64_t size, api::Flags usage, const std::string& what) {
   const std::uint64_t bytes = checked_align(std::max<std::uint64_t>(size, 4), 4, what);
-  if (bytes > adapter_.limits().max_buffer_bytes)
-    fail(ErrorCode::device, "{} needs a buffer of {}, and adapter \"{}\" allows {}", what, format_bytes(bytes),
-         printable(adapter_.name()), format_bytes(adapter_.limits().max_buffer_bytes));
+  if (bytes > requirements_.buffer_bytes)
+    fail(ErrorCode::device, "{} needs a buffer of {}, and the device was asked for {}", what, format_bytes(bytes),
+         format_bytes(requirements_.buffer_bytes));
   api::BufferDescriptor descriptor;
   descriptor.label = api::view(what);
   descriptor.usage = usage;
@@ -269,12 +293,9 @@ Buffer Device::create(std::uint64_t size, api::Flags usage, const std::string& w
 }
 
 Buffer Device::storage(std::uint64_t size, const std::string& what) {
-  if (size > adapter_.limits().max_storage_binding_bytes)
-    fail(ErrorCode::device,
-         "{} needs {} in one binding, and adapter \"{}\" allows {}; use a smaller quantization, a shorter --context or "
-         "a smaller --prefill-chunk",
-         what, format_bytes(size), printable(adapter_.name()),
-         format_bytes(adapter_.limits().max_storage_binding_bytes));
+  if (size > requirements_.binding_bytes)
+    fail(ErrorCode::device, "{} needs {} in one binding, and the device was asked for {}", what, format_bytes(size),
+         format_bytes(requirements_.binding_bytes));
   return create(size, api::kUsageStorage | api::kUsageCopySource | api::kUsageCopyTarget, what);
 }
 
@@ -294,25 +315,37 @@ void Device::write(const Buffer& buffer, std::uint64_t offset, std::span<const s
 void Device::read(const Buffer& buffer, std::uint64_t offset, std::span<std::byte> out) {
   if (out.empty()) return;
   const std::uint64_t size = checked_align(out.size(), 4, "read-back");
-  if (staging_.size() < size)
-    staging_ = create(std::max(size, kStagingBytes), api::kUsageMapRead | api::kUsageCopyTarget, "read-back");
+  if (!staging_ || staging_->staging().size() < size)
+    staging_ = std::make_unique<Readback>(*this, std::max(size, kStagingBytes));
   Commands commands(*this);
-  commands.copy(buffer, offset, staging_, 0, size);
+  commands.copy(buffer, offset, staging_->staging(), 0, size);
   commands.submit();
-  std::pair<std::uint32_t, std::string> answer;
+  staging_->start(size);
+  staging_->finish(out);
+}
+
+Readback::Readback(Device& device, std::uint64_t size)
+    : device_(&device), staging_(device.create(size, api::kUsageMapRead | api::kUsageCopyTarget, "read-back")) {}
+
+void Readback::start(std::uint64_t bytes) {
+  bytes_ = bytes;
+  answer_ = std::make_unique<Answer>();
   api::CallbackInfo<api::StatusCallback> callback;
   callback.callback = [](std::uint32_t status, api::StringView message, void* to, void*) {
-    *static_cast<std::pair<std::uint32_t, std::string>*>(to) = {status, api::text(message)};
+    *static_cast<Answer*>(to) = {status, api::text(message)};
   };
-  callback.userdata1 = &answer;
-  adapter_.library()->wait(functions().BufferMapAsync(staging_.handle(), api::kMapRead, 0, size, callback),
-                           "the device");
-  check();
-  if (answer.first != api::kSuccess)
-    fail(ErrorCode::device, "WebGPU, {}: what was computed cannot be read back: {}", doing_,
-         printable(answer.second, 300));
-  std::memcpy(out.data(), functions().BufferGetConstMappedRange(staging_.handle(), 0, size), out.size());
-  functions().BufferUnmap(staging_.handle());
+  callback.userdata1 = answer_.get();
+  future_ = device_->functions().BufferMapAsync(staging_.handle(), api::kMapRead, 0, bytes, callback);
+}
+
+void Readback::finish(std::span<std::byte> out) {
+  device_->adapter().library()->wait(future_, "the device");
+  device_->check();
+  if (answer_->status != api::kSuccess)
+    fail(ErrorCode::device, "WebGPU, {}: what was computed cannot be read back: {}", device_->doing(),
+         printable(answer_->message, 300));
+  std::memcpy(out.data(), device_->functions().BufferGetConstMappedRange(staging_.handle(), 0, bytes_), out.size());
+  device_->functions().BufferUnmap(staging_.handle());
 }
 
 void Device::wait() {
@@ -367,9 +400,9 @@ void Device::check() {
 
 double copy_bandwidth(Device& device) {
   constexpr std::uint64_t kMostBytes = 512ull << 20;
-  const std::uint64_t size = std::min(kMostBytes, device.adapter().limits().max_storage_binding_bytes) / 256 * 256;
-  const Buffer from = device.storage(size, "the source of a copy");
-  const Buffer to = device.storage(size, "the target of a copy");
+  const std::uint64_t size = std::min(kMostBytes, device.requirements().buffer_bytes) / 256 * 256;
+  const Buffer from = device.create(size, api::kUsageCopySource | api::kUsageCopyTarget, "the source of a copy");
+  const Buffer to = device.create(size, api::kUsageCopySource | api::kUsageCopyTarget, "the target of a copy");
   const auto seconds = [&](int copies) {
     const auto start = std::chrono::steady_clock::now();
     Commands commands(device);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/webgpu/adapter.h"
+#include "backends/webgpu/requirements.h"
 
 namespace candor::webgpu {
 
@@ -146,10 +147,36 @@ class Commands {
   api::PassTimestampWrites timing_;
 };
 
+/// Memory that commands copy to and the host then reads, while others are computed.
+class Readback {
+ public:
+  Readback(Device& device, std::uint64_t size);
+  Readback(Readback&&) noexcept = default;
+  Readback& operator=(Readback&&) noexcept = default;
+
+  [[nodiscard]] const Buffer& staging() const { return staging_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// Asks for the first `bytes` once what was submitted before is done.
+  void start(std::uint64_t bytes);
+  /// Waits for them. `out` has as many, but for what rounds up to 4.
+  void finish(std::span<std::byte> out);
+
+ private:
+  struct Answer {
+    std::uint32_t status = 0;
+    std::string message;
+  };
+  Device* device_;
+  Buffer staging_;
+  std::unique_ptr<Answer> answer_;
+  api::Future future_;
+  std::uint64_t bytes_ = 0;
+};
+
 class Device {
  public:
-  /// Asks for the features and for the adapter's own limits. Throws Error(device) if the adapter lacks a feature.
-  Device(Adapter adapter, const std::set<std::string>& features);
+  /// Asks for exactly this, beside what every device has. Throws Error(device) if the adapter lacks any of it.
+  Device(Adapter adapter, Requirements requirements);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -158,13 +185,13 @@ class Device {
   [[nodiscard]] const api::Functions& functions() const { return adapter_.library()->functions(); }
   [[nodiscard]] api::DeviceImpl* handle() const { return handle_; }
   [[nodiscard]] api::QueueImpl* queue() const { return queue_; }
-  [[nodiscard]] bool has_feature(std::string_view feature) const { return features_.contains(std::string(feature)); }
+  [[nodiscard]] const Requirements& requirements() const { return requirements_; }
 
   /// What is being done from now on, for errors: "step \"layer_both_3_q_proj\"".
   void doing(std::string what) { doing_ = std::move(what); }
   [[nodiscard]] const std::string& doing() const { return doing_; }
 
-  /// A buffer for kernels, of at least `size` bytes, zeroed. Throws Error(device) above the limits.
+  /// A buffer for kernels, of at least `size` bytes, zeroed. Throws Error(device) above what the device was asked for.
   [[nodiscard]] Buffer storage(std::uint64_t size, const std::string& what);
   /// The same for uniforms.
   [[nodiscard]] Buffer uniforms(std::uint64_t size, const std::string& what);
@@ -195,17 +222,19 @@ class Device {
   [[nodiscard]] Buffer create(std::uint64_t size, api::Flags usage, const std::string& what);
   [[nodiscard]] api::ShaderModuleImpl* module(const PipelineRequest& request);
   friend class Pipeline;
+  friend class Readback;
   friend class Timestamps;
+  friend double copy_bandwidth(Device& device);
 
   Adapter adapter_;
-  std::set<std::string> features_;
+  Requirements requirements_;
   std::unique_ptr<Report> report_;
   api::DeviceImpl* handle_ = nullptr;
   api::QueueImpl* queue_ = nullptr;
   std::string doing_ = "starting";
   std::map<std::string, api::ShaderModuleImpl*> modules_;
   std::map<std::string, std::unique_ptr<Pipeline>> pipelines_;
-  Buffer staging_;
+  std::unique_ptr<Readback> staging_;
 };
 
 /// Bytes a second, read and written, of copies between buffers that are larger than caches.

@@ -6,7 +6,6 @@
 namespace candor::embedded {
 extern const std::string_view wgsl_attention;
 extern const std::string_view wgsl_elements;
-extern const std::string_view wgsl_rope;
 extern const std::string_view wgsl_routing;
 extern const std::string_view wgsl_rows;
 extern const std::string_view wgsl_sample;
@@ -18,10 +17,9 @@ namespace candor::webgpu {
 
 const std::vector<WgslSource>& sources() {
   static const std::vector<WgslSource> all = [] {
-    const std::array<std::pair<const char*, std::string_view>, 8> texts{
+    const std::array<std::pair<const char*, std::string_view>, 7> texts{
         {{"webgpu/attention.wgsl", embedded::wgsl_attention},
          {"webgpu/elements.wgsl", embedded::wgsl_elements},
-         {"webgpu/rope.wgsl", embedded::wgsl_rope},
          {"webgpu/routing.wgsl", embedded::wgsl_routing},
          {"webgpu/rows.wgsl", embedded::wgsl_rows},
          {"webgpu/sample.wgsl", embedded::wgsl_sample},

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "backends/webgpu/wgsl_functions.h"
 #include "base/error.h"
 
 namespace candor::webgpu {
@@ -85,34 +86,62 @@ WgslParameter parse_parameter(Line& line) {
   return parameter;
 }
 
-WorkgroupCount parse_count(Line& line) {
-  WorkgroupCount count;
+WgslCount parse_count(Line& line) {
+  WgslCount count;
   count.fold = line.take("fold(");
   count.factors.push_back(line.name());
   while (line.take("*")) count.factors.push_back(line.name());
   if (line.take("/")) count.divisor = line.name();
+  if (line.take("+")) count.addend = line.name();
   if (count.fold) line.expect(")");
   return count;
 }
 
-WgslEntry parse_entry(Line& line, const std::vector<WgslBinding>& bindings) {
-  WgslEntry entry;
-  entry.name = line.name();
+/// Counts up to the closing parenthesis.
+std::vector<WgslCount> parse_counts(Line& line) {
+  std::vector<WgslCount> counts;
+  do {
+    counts.push_back(parse_count(line));
+  } while (line.take(","));
+  line.expect(")");
+  return counts;
+}
+
+WgslPass parse_pass(Line& line, const std::vector<WgslBinding>& bindings) {
+  WgslPass pass;
+  pass.function = line.name();
   line.expect("(");
   do {
     const std::string name = line.name();
     const auto found = std::find_if(bindings.begin(), bindings.end(),
                                     [&](const WgslBinding& binding) { return binding.name == name; });
     if (found == bindings.end()) line.refuse();
-    entry.bindings.push_back(*found);
+    pass.bindings.push_back(*found);
   } while (line.take(","));
   line.expect(")");
   line.expect("dispatch(");
-  do {
-    entry.dispatch.push_back(parse_count(line));
-  } while (line.take(","));
-  line.expect(")");
+  pass.dispatch = parse_counts(line);
+  if (line.take("when end >")) pass.beyond = line.number();
+  return pass;
+}
+
+WgslEntry parse_entry(Line& line, const std::vector<WgslBinding>& bindings) {
+  WgslEntry entry;
+  entry.passes.push_back(parse_pass(line, bindings));
+  entry.name = entry.passes.front().function;
+  if (line.take("scratch(")) entry.scratch = parse_counts(line);
+  entry.single = line.take("single");
   return entry;
+}
+
+/// What only the functions say: workgroup sizes and memory.
+void add_functions(WgslInterface& interface, std::string_view source, std::string_view file) {
+  const WgslFunctions functions(source, file);
+  for (WgslEntry& entry : interface.entries)
+    for (WgslPass& pass : entry.passes) {
+      pass.workgroup_size = functions.workgroup_size(pass.function);
+      pass.workgroup_bytes = functions.workgroup_bytes(pass.function);
+    }
 }
 
 }  // namespace
@@ -123,14 +152,15 @@ const WgslEntry* WgslInterface::find(std::string_view entry) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
-WgslInterface parse_wgsl(std::string_view source, std::string_view file) {
+WgslInterface parse_wgsl(const std::string_view source, std::string_view file) {
   WgslInterface out;
+  std::string_view rest = source;
   std::vector<WgslBinding> bindings;
   bool in_parameters = false;
-  for (std::size_t number = 1; !source.empty(); ++number) {
-    const auto end = std::min(source.find('\n'), source.size());
-    Line line(source.substr(0, end), file, number);
-    source.remove_prefix(std::min(end + 1, source.size()));
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    Line line(rest.substr(0, end), file, number);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
     if (in_parameters) {
       in_parameters = !line.take("}");
       if (in_parameters) out.parameters.push_back(parse_parameter(line));
@@ -144,8 +174,12 @@ WgslInterface parse_wgsl(std::string_view source, std::string_view file) {
       if (line.take(";")) out.overrides.push_back(name);
     } else if (line.take("// entry ")) {
       out.entries.push_back(parse_entry(line, bindings));
+    } else if (line.take("// then ")) {
+      if (out.entries.empty()) line.refuse();
+      out.entries.back().passes.push_back(parse_pass(line, bindings));
     }
   }
+  add_functions(out, source, file);
   return out;
 }
 

@@ -10,9 +10,17 @@
 //     dstCols: u32,                        u32 or f32, each a word
 //   }
 //   // entry gemv(params, src, weight, dst) dispatch(dstCols / 4, rows)        before the entry's function
+//   // then combine(params, dst) dispatch(rows) when end > 256                another pass of the same entry
 //
-// A workgroup count is a product of names and numbers, divided by one more and rounded up. `fold(…)` spreads a count
-// that may exceed a dimension's limit over x and y.
+// A workgroup count is a product of names and numbers, divided by one more and rounded up, plus another name or number.
+// `fold(…)` spreads a count that may exceed a dimension's limit over x and y. Of a batch are `rows` (of the result),
+// `sequences` and `end`, the largest position after a sequence's last. An entry may also say
+//
+//   scratch(rows, headDim / 4, 16)         bytes of memory for its passes alone, a product of counts; here `rows`,
+//                                          `sequences` and `context` are the most that a Program is laid out for
+//   single                                 its batches have one row a sequence
+//
+// Workgroup memory is what a pass's function reaches, itself and through others.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +43,29 @@ struct WgslParameter {
   bool is_float = false;
 };
 
-/// A product of names and numbers over a divisor.
-struct WorkgroupCount {
+/// A product of names and numbers over a divisor, plus an addend.
+struct WgslCount {
   std::vector<std::string> factors;
   std::string divisor = "1";
+  std::string addend = "0";
   bool fold = false;
 };
 
+/// One dispatch.
+struct WgslPass {
+  std::string function;
+  std::vector<WgslBinding> bindings;  ///< in the order of the list
+  std::vector<WgslCount> dispatch;
+  std::uint32_t beyond = 0;  ///< it is left out of batches whose `end` is not larger
+  std::uint32_t workgroup_size = 0;
+  std::uint64_t workgroup_bytes = 0;
+};
+
 struct WgslEntry {
-  std::string name;
-  std::vector<WgslBinding> bindings;  ///< in the order of the entry's list
-  std::vector<WorkgroupCount> dispatch;
+  std::string name;                ///< of its first pass's function too
+  std::vector<WgslPass> passes;    ///< at least one
+  std::vector<WgslCount> scratch;  ///< empty: none
+  bool single = false;
 };
 
 struct WgslInterface {

@@ -228,14 +228,20 @@ fn sample(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
   var most = bitcast<f32>(0xff7fffffu);
   var best = kNoToken;
   var bad = 0u;
-  for (var id = thread; id < params.srcCols; id += kThreads) {
-    let x = logit(p, id);
-    if (is_nan(x) || x > 3.4e38) {
-      bad = 1u;
+  // Eight at a time, so that their reads overlap.
+  for (var first = thread; first < params.srcCols; first += 8u * kThreads) {
+    var logits: array<f32, 8>;
+    for (var i = 0u; i < 8u; i++) {
+      logits[i] = logit(p, min(first + i * kThreads, params.srcCols - 1u));
     }
-    if (x > most) {
-      most = x;
-      best = id;
+    for (var i = 0u; i < 8u; i++) {
+      if (is_nan(logits[i]) || logits[i] > 3.4e38) {
+        bad = 1u;
+      }
+      if (logits[i] > most) {
+        most = logits[i];
+        best = min(first + i * kThreads, params.srcCols - 1u);
+      }
     }
   }
   let not_finite = count_of_all(bad, thread);
