@@ -66,6 +66,7 @@ TEST(Usage, NumbersAreRefusedWithTheOptionTheValueAndTheRange) {
   refuses({"compare", "model", "--tokens", "1", "--bound", "x"}, "--bound: must be a number from 0");
   refuses({"plan", "show", "model", "--layer", "-1"}, "--layer: must be a whole number from 0 to 4096; got \"-1\"");
   refuses({"eval", "ppl", "model", "file", "--window", "1"}, "--window: must be a whole number from 2");
+  refuses({"bench", "model", "--vs-overlay", "o.json"}, "--vs-overlay is for the second model; name it with --vs");
   refuses({"bench", "model", "-r", "0"}, "--rounds: must be a whole number from 1 to 1000; got \"0\"");
   refuses({"rebind", "model", "--tolerance", "2"}, "--tolerance: must be a number from 0 to 1; got \"2\"");
   refuses({"synth", "shape", "out", "--seed", "-1"}, "--seed: must be a whole number from 0 to 9007199254740991");
