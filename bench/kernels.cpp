@@ -62,7 +62,7 @@ class Bench {
       experts(type, 256, 768, 2048);
     }
     for (const std::uint32_t context : {256u, 4096u}) {
-      for (const Encoding encoding : {Encoding::f32, Encoding::f16}) {
+      for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::q8_0}) {
         attention(encoding, 1, context, 32, 4, 64);
         attention(encoding, 256, context, 32, 4, 64);
         attention(encoding, 1, context, 8, 4, 64);
@@ -224,7 +224,7 @@ class Bench {
     call.inputs = {q.view(), k.view(), v.view()};
     const double seen = context - (rows - 1) / 2.0;  // positions a row sees, on average
     const Limit limit = rows == 1 ? Limit::read : Limit::multiply;
-    const double element = info(encoding).block_bytes;
+    const double element = double(info(encoding).block_bytes) / info(encoding).block_size;
     const double units =
         rows == 1 ? 2.0 * context * kv_heads * head_dim * element : 4.0 * rows * seen * heads * head_dim;
     report(name, limit, units, measure(limit, units, [&](std::uint32_t) { call.run(dst); }));

@@ -275,7 +275,8 @@ void check_memory(const Program& program) {
   if (!available || needed <= *available) return;
   fail(ErrorCode::resource,
        "the model does not fit the memory: weights {} + KV cache {} + buffers {} = {} are needed, {} are free; use a "
-       "smaller quantization, a shorter --context, or f16 for the KV cache (--session kvcache.kvDtype=f16)",
+       "smaller quantization, a shorter --context, or f16 or q8_0 for the KV cache (--session kvcache.kvDtype=f16, "
+       "--session kvcache.encoding=q8_0)",
        format_bytes(program.packed_bytes()), format_bytes(program.kv_bytes()),
        format_bytes(program.arena_bytes + program.scratch_bytes), format_bytes(needed), format_bytes(*available));
 }

@@ -118,6 +118,26 @@ TEST_F(SettingsTest, KvDtypeChangesPlanProgramAndMemory) {
   EXPECT_EQ(a.packed_bytes(), b.packed_bytes());
 }
 
+TEST_F(SettingsTest, AnEightBitCacheTakesAFourthAndIsNearlyTheSame) {
+  LoadedModel full = load(plan());
+  LoadedModel narrow = load(plan(R"({"kvcache": {"encoding": "q8_0"}})"));
+  EXPECT_NE(full.compiled().plan_digest, narrow.compiled().plan_digest);
+  for (const ProgramKv& cache : narrow.program().kv) EXPECT_EQ(cache.encoding, Encoding::q8_0);
+  // Heads of 16 columns: a scale of two bytes for 16.
+  EXPECT_EQ(narrow.program().kv_bytes() * 64, full.program().kv_bytes() * 18);
+  const auto tokens = some_tokens(60);
+  const auto a = logits(full, tokens), b = logits(narrow, tokens);
+  float scale = 0, difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    scale = std::max(scale, std::abs(a[i]));
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+  }
+  EXPECT_GT(difference, 0);
+  EXPECT_LT(difference, 0.05F * scale);
+  EXPECT_THAT(refusal([] { (void)compile_model(kTinyLlama, plan(R"({"kvcache": {"encoding": "q4_0"}})")); }),
+              HasSubstr("q4_0"));
+}
+
 TEST_F(SettingsTest, MaxSeqLenIsTheContext) {
   EXPECT_EQ(bound(plan(R"({"kvcache": {"maxSeqLen": 64}})")).limits.context, 64u);
   EXPECT_THAT(refusal([] { (void)bound(plan(R"({"kvcache": {"maxSeqLen": 1000}})")); }),

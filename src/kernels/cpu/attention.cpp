@@ -159,13 +159,13 @@ struct Task {
   }
 };
 
-template <typename Element>
+template <typename Kv>
 class Attention {
  public:
   explicit Attention(const KernelArguments& arguments)
       : arguments_(arguments),
         s_(arguments.constants),
-        layout_{s_.kv_heads, s_.head_dim, arguments.kv->page_positions, Element::kBytes},
+        layout_{s_.kv_heads, s_.head_dim, arguments.kv->page_positions, Kv::kElementBytes},
         scratch_(reinterpret_cast<float*>(arguments.scratch.data())) {}
 
   void run() {
@@ -195,9 +195,9 @@ class Attention {
       const KvView kv = view(segment);
       for_rows(*arguments_.pool, segment.rows, 2 * k.cols, [&](std::uint32_t r, unsigned) {
         for (std::uint32_t head = 0; head < s_.kv_heads; ++head)
-          write_position<Element>(kv, head, segment.first_position + r,
-                                  row<const float>(k, segment.first_row + r) + head * s_.head_dim,
-                                  row<const float>(v, segment.first_row + r) + head * s_.head_dim);
+          Kv::write(kv, head, segment.first_position + r,
+                    row<const float>(k, segment.first_row + r) + head * s_.head_dim,
+                    row<const float>(v, segment.first_row + r) + head * s_.head_dim);
       });
     }
   }
@@ -319,9 +319,9 @@ class Attention {
     if (all.empty()) return;
     const KvView kv = view(*t.segment);
     for (std::uint32_t position = all.begin / kKeyBlock * kKeyBlock; position < all.end; position += kKeyBlock) {
-      read_key_block<Element>(kv, t.kv_head, position, w.keys);
+      const float* keys = Kv::read_keys(kv, t.kv_head, position, w.keys);
       multiply_lines(0, t.lines, w.scores + (position - partition.begin), kPartition, true, w.queries, s_.head_dim,
-                     w.keys, s_.head_dim);
+                     keys, s_.head_dim);
     }
     for (std::uint32_t line = 0; line < t.lines; ++line) {
       const Range range = visible(s_, *t.segment, t.row_in_segment(s_, line)).clip(partition);
@@ -329,21 +329,27 @@ class Attention {
       if (!range.empty()) softmax(w, line, w.seen[line]);
     }
     for (std::uint32_t panel = 0; panel < layout_.value_panels(); ++panel) {
-      read_values<Element>(kv, t.kv_head, panel, all.begin, all.end, w.values);
-      weigh_values(t.lines, all.begin - partition.begin, panel, w);
+      const float* values = Kv::read_values(kv, t.kv_head, panel, all.begin, all.end, w.values);
+      weigh_values(t.lines, all.begin - partition.begin, panel, values, w);
     }
+  }
+
+  /// Lines of a tile: of as few tiles as can be, all about as high, because a low one waits for its sums.
+  static std::uint32_t tile_lines(std::uint32_t lines) {
+    const std::uint32_t tiles = (lines + kTileRows - 1) / kTileRows;
+    return (lines + tiles - 1) / tiles;
   }
 
   /// c[line][0 … 15] += x[line] · panel for lines first … last - 1.
   static void multiply_lines(std::uint32_t first, std::uint32_t last, float* c, std::size_t c_stride, bool from_zero,
                              const float* x, std::size_t x_stride, const float* panel, std::uint32_t depth) {
-    std::uint32_t line = first;
-    for (; line + kTileRows <= last; line += kTileRows)
-      multiply_tile<kTileRows>(c + line * c_stride, c_stride, from_zero, x + line * x_stride, x_stride, panel, depth);
-    if (line == last) return;
-    with_constant<kTileRows - 1>(static_cast<int>(last - line), [&](auto rest) {
-      multiply_tile<rest>(c + line * c_stride, c_stride, from_zero, x + line * x_stride, x_stride, panel, depth);
-    });
+    for (std::uint32_t line = first; line < last;) {
+      const std::uint32_t most = tile_lines(last - line);
+      with_constant<kTileRows>(static_cast<int>(most), [&](auto rows) {
+        multiply_tile<rows>(c + line * c_stride, c_stride, from_zero, x + line * x_stride, x_stride, panel, depth);
+      });
+      line += most;
+    }
   }
 
   /// Scores to exponentials, of positions `range` counted from the partition's start.
@@ -374,19 +380,21 @@ class Attention {
     w.part_l[line] = reduce_add(sum);
   }
 
-  /// Sixteen columns of O for every line; w.values starts at position `origin` of the partition. Tiles go over the
+  /// Sixteen columns of O for every line; `values` start at position `origin` of the partition. Tiles go over the
   /// positions that all their lines see; what only some see before and after is added line by line, so that each line's
   /// chain runs over exactly what it sees.
-  void weigh_values(std::uint32_t lines, std::uint32_t origin, std::uint32_t panel, const Workspace& w) const {
+  void weigh_values(std::uint32_t lines, std::uint32_t origin, std::uint32_t panel, const float* values,
+                    const Workspace& w) const {
     const std::size_t stride = s_.padded_dim();
     float* o = w.part_o + std::size_t{panel} * kLanes;
     const auto add = [&](std::uint32_t first, std::uint32_t last, Range range, bool from_zero) {
       if (range.empty()) return;
       multiply_lines(first, last, o, stride, from_zero, w.scores + range.begin, kPartition,
-                     w.values + std::size_t{range.begin - origin} * kLanes, range.end - range.begin);
+                     values + std::size_t{range.begin - origin} * kLanes, range.end - range.begin);
     };
-    for (std::uint32_t first = 0; first < lines; first += kTileRows) {
-      const std::uint32_t last = lines - first < kTileRows ? lines : first + kTileRows;
+    const std::uint32_t most = tile_lines(lines);
+    for (std::uint32_t first = 0; first < lines; first += most) {
+      const std::uint32_t last = lines - first < most ? lines : first + most;
       Range common{0, kPartition};
       std::uint32_t earliest = kPartition;
       for (std::uint32_t line = first; line < last; ++line) {
@@ -426,20 +434,23 @@ std::uint64_t scratch_bytes(const KernelShapes& shapes, const Constants& constan
   const std::uint64_t split_rows = shapes.rows < kSplitRows ? shapes.rows : kSplitRows;
   const std::uint64_t parts = shapes.context / kPartition + 2;
   return (shapes.threads * Workspace::floats(s) +
-          split_rows * s.heads * parts * Attention<F32Element>::partial_floats(s)) *
+          split_rows * s.heads * parts * Attention<PlainKv<F32Element>>::partial_floats(s)) *
          sizeof(float);
 }
 
 std::uint64_t kv_page_bytes(std::uint32_t positions, Encoding encoding, const Constants& constants) {
   const Settings s(constants);
-  return KvLayout{s.kv_heads, s.head_dim, positions, encoding == Encoding::f16 ? 2u : 4u}.page_bytes();
+  const std::uint32_t element_bytes = encoding == Encoding::q8_0 ? 1 : encoding == Encoding::f16 ? 2 : 4;
+  return KvLayout{s.kv_heads, s.head_dim, positions, element_bytes}.page_bytes();
 }
 
 void run(const KernelArguments& arguments) {
-  if (arguments.kv->encoding == Encoding::f16) {
-    Attention<F16Element>(arguments).run();
+  if (arguments.kv->encoding == Encoding::q8_0) {
+    Attention<Q8Kv>(arguments).run();
+  } else if (arguments.kv->encoding == Encoding::f16) {
+    Attention<PlainKv<F16Element>>(arguments).run();
   } else {
-    Attention<F32Element>(arguments).run();
+    Attention<PlainKv<F32Element>>(arguments).run();
   }
 }
 

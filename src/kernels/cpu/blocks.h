@@ -68,11 +68,13 @@ struct Q4_K {
     block.d = load_scalar<std::uint16_t>(p);
     block.dmin = load_scalar<std::uint16_t>(p + 2);
     read_packed_scales(p + 4, block);
-    for (int i = 0; i < 128; ++i) {
-      const unsigned byte = load_scalar<std::uint8_t>(p + 16 + i);
-      const int k = i / 32 * 64 + i % 32;
-      block.q[k] = static_cast<std::int8_t>(byte & 15);
-      block.q[k + 32] = static_cast<std::int8_t>(byte >> 4);
+    for (int pair = 0; pair < 4; ++pair) {
+      for (int i = 0; i < 32; ++i) {
+        const unsigned byte = load_scalar<std::uint8_t>(p + 16 + pair * 32 + i);
+        std::int8_t* q = block.q + pair * 64 + i;
+        q[0] = static_cast<std::int8_t>(byte & 15);
+        q[32] = static_cast<std::int8_t>(byte >> 4);
+      }
     }
     return block;
   }
@@ -89,13 +91,14 @@ struct Q5_K {
     block.d = load_scalar<std::uint16_t>(p);
     block.dmin = load_scalar<std::uint16_t>(p + 2);
     read_packed_scales(p + 4, block);
-    for (int i = 0; i < 128; ++i) {
-      const unsigned byte = load_scalar<std::uint8_t>(p + 48 + i);
-      const unsigned high = load_scalar<std::uint8_t>(p + 16 + i % 32);
-      const int pair = i / 32;
-      const int k = pair * 64 + i % 32;
-      block.q[k] = static_cast<std::int8_t>((byte & 15) | (high >> (2 * pair) & 1) << 4);
-      block.q[k + 32] = static_cast<std::int8_t>(byte >> 4 | (high >> (2 * pair + 1) & 1) << 4);
+    for (int pair = 0; pair < 4; ++pair) {
+      for (int i = 0; i < 32; ++i) {
+        const unsigned byte = load_scalar<std::uint8_t>(p + 48 + pair * 32 + i);
+        const unsigned high = load_scalar<std::uint8_t>(p + 16 + i);
+        std::int8_t* q = block.q + pair * 64 + i;
+        q[0] = static_cast<std::int8_t>((byte & 15) | (high >> (2 * pair) & 1) << 4);
+        q[32] = static_cast<std::int8_t>(byte >> 4 | (high >> (2 * pair + 1) & 1) << 4);
+      }
     }
     return block;
   }

@@ -60,9 +60,10 @@ struct Q4_0Panel {
 
   CANDOR_INLINE static void pack_block(const std::byte* stored, std::uint32_t lane, std::byte* packed) {
     const Block32 block = Q4_0::read(stored);
-    for (std::uint32_t k = 0; k < 32; ++k) {
-      std::byte& out = packed[k / 8 * 64 + lane * 4 + k % 4];
-      out |= static_cast<std::byte>(block.q[k] << (k / 4 % 2 * 4));
+    for (std::uint32_t pair = 0; pair < 4; ++pair) {
+      const std::uint32_t word =
+          load_scalar<std::uint32_t>(block.q + pair * 8) | load_scalar<std::uint32_t>(block.q + pair * 8 + 4) << 4;
+      __builtin_memcpy(packed + pair * 64 + lane * 4, &word, sizeof word);
     }
     __builtin_memcpy(packed + kScales + lane * 2, &block.d, 2);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/kernel_call.h"
@@ -199,7 +200,7 @@ TEST(Attention, EqualsTheOracleOnEveryInstructionSet) {
 TEST(Attention, ChunksPagesAndTokenByTokenGiveTheSameBits) {
   for (Settings s : all_settings()) {
     if (!s.causal) continue;
-    for (const Encoding encoding : {Encoding::f32, Encoding::f16}) {
+    for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::q8_0}) {
       SCOPED_TRACE(describe(s) + " " + std::string(to_string(encoding)));
       const Sequence sequence(s, 290, 7);
       const Isa isa = available_isas().front();
@@ -225,6 +226,76 @@ TEST(Attention, HalfPrecisionCacheRoundsKeysAndValuesOnly) {
     widen.run(available_isas().front(), 1, *slot);
   }
   EXPECT_EQ(attend_in_chunks(s, sequence, 70, Encoding::f32, 16, available_isas().front(), 1), got);
+}
+
+/// What a q8_0 cache makes of a row: blocks of 32 columns of each head, with an f16 scale.
+void round_to_q8_0(const Slot& slot, std::uint32_t head_dim) {
+  for (std::uint32_t r = 0; r < slot.rows(); ++r) {
+    for (std::uint32_t first = 0; first < slot.cols();) {
+      const std::uint32_t count = std::min(32u, head_dim - first % head_dim);
+      const std::span<float> block = slot.row(r).subspan(first, count);
+      float largest = 0;
+      for (const float x : block) largest = std::max(largest, std::abs(x));
+      Slot wide(1, 1);
+      wide.row(0)[0] = largest / 127;
+      KernelCall narrow{.file = "cpu/cast.cpp", .entry = "f32_to_f16"};
+      narrow.inputs = {&wide};
+      const Slot half = run_everywhere(narrow, 1, 1, Encoding::f16);
+      KernelCall widen{.file = "cpu/cast.cpp", .entry = "f16_to_f32"};
+      widen.inputs = {&half};
+      widen.run(available_isas().front(), 1, wide);
+      const float scale = wide.row(0)[0];
+      for (float& x : block)
+        x = scale == 0 ? 0 : std::clamp(std::nearbyint(x * (1.0f / scale)), -127.0f, 127.0f) * scale;
+      first += count;
+    }
+  }
+}
+
+TEST(Attention, EightBitCacheRoundsBlocksOfKeysAndValuesOnly) {
+  for (const std::uint32_t head_dim : {1u, 20u, 32u, 33u, 64u, 80u}) {
+    SCOPED_TRACE(head_dim);
+    const Settings s{.head_dim = head_dim};
+    Sequence sequence(s, 70, 8);
+    for (float& x : sequence.k.row(3)) x *= 1e-6f;  // scales that f16 rounds much, or to zero
+    for (float& x : sequence.v.row(5)) x *= 1e-4f;
+    for (const Isa isa : available_isas()) {
+      const auto got = attend_in_chunks(s, sequence, 70, Encoding::q8_0, 16, isa, 2);
+      Sequence rounded(s, 70, 8);
+      for (float& x : rounded.k.row(3)) x *= 1e-6f;
+      for (float& x : rounded.v.row(5)) x *= 1e-4f;
+      round_to_q8_0(rounded.k, head_dim);
+      round_to_q8_0(rounded.v, head_dim);
+      EXPECT_EQ(attend_in_chunks(s, rounded, 70, Encoding::f32, 16, isa, 2), got) << to_string(isa);
+    }
+  }
+}
+
+TEST(Attention, EightBitCacheIsCloseToTheOracle) {
+  for (const Settings& s : {Settings{.head_dim = 64, .scale = 0.125}, Settings{.head_dim = 33, .window = 40}}) {
+    const Sequence sequence(s, 300, 21);
+    const auto got = attend_in_chunks(s, sequence, 300, Encoding::q8_0, 32, available_isas().front(), 2);
+    const ErrorStatistics e = errors(oracle(s, sequence, 0, 300), got);
+    EXPECT_LT(e.max, 0.1);
+    EXPECT_LT(e.mean, 0.008);
+    EXPECT_GT(e.mean, 1e-5);
+  }
+}
+
+TEST(Attention, WhatAnEightBitBlockCannotHoldIsNotANumber) {
+  const Settings s{.heads = 1, .kv_heads = 1, .head_dim = 64};
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {infinity, -infinity, std::nanf(""), 1e8f}) {
+    Sequence sequence(s, 20, 9);
+    sequence.v.row(7)[40] = bad;
+    for (const Isa isa : available_isas()) {
+      const auto got = attend_in_chunks(s, sequence, 20, Encoding::q8_0, 16, isa, 1);
+      for (std::uint32_t r = 0; r < 20; ++r)
+        for (std::uint32_t d = 0; d < 64; ++d)
+          ASSERT_EQ(std::isnan(got[r * 64 + d]), r >= 7 && d >= 32)
+              << to_string(isa) << " row " << r << " column " << d;
+    }
+  }
 }
 
 TEST(Attention, WhatRunsBesideASequenceChangesNothing) {
