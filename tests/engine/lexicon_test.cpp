@@ -4,8 +4,7 @@
 
 #include "base/json.h"
 #include "engine/engine_fixture.h"
-#include "formats/convert.h"
-#include "formats/test_folder.h"
+#include "engine/weight_encodings.h"
 
 namespace candor {
 namespace {
@@ -85,6 +84,26 @@ TEST_P(LexiconBits, AreTheSameWhateverThreadsChunksAndInstructionSet) {
   SKIP_WITHOUT(GetParam());
   expect_same_bits_however_run(GetParam());
 }
+
+TEST(LexiconInCompany, TheArtifactGivesTheSameBits) {
+  expect_same_bits_in_company(kSource / "models/lexicon-26m");
+}
+
+class LexiconWeights : public ::testing::TestWithParam<Encoding> {};
+
+TEST_P(LexiconWeights, GiveTheSameBitsHoweverRun) {
+  const std::filesystem::path checkpoint = kShared / "models/lexicon-26m";
+  SKIP_WITHOUT(checkpoint);
+  const TestFolder folder;
+  ASSERT_GT(encode_matrices(checkpoint, GetParam(), folder.path() / "artifact"), 0u);
+  expect_same_bits_however_run(folder.path() / "artifact");
+  expect_same_bits_in_company(folder.path() / "artifact");
+}
+
+INSTANTIATE_TEST_SUITE_P(Encodings, LexiconWeights,
+                         ::testing::Values(Encoding::f32, Encoding::f16, Encoding::bf16, Encoding::q8_0, Encoding::q4_0,
+                                           Encoding::q4_k, Encoding::q5_k, Encoding::q6_k),
+                         [](const auto& parameter) { return std::string(to_string(parameter.param)); });
 
 INSTANTIATE_TEST_SUITE_P(Models, LexiconBits,
                          ::testing::Values(kShared / "models/lexicon-26m", kSource / "models/lexicon-26m"),
