@@ -1,49 +1,18 @@
 // Valid model files of each format with one or two fields changed that carry meaning: counts, sizes, offsets,
 // alignment, dimensions, types. Blind mutation rarely gets past the first checks; this starts behind them.
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "allocation_limit.h"
 #include "base/error.h"
+#include "choices.h"
 #include "formats/gguf_writer.h"
 #include "formats/safetensors_writer.h"
 #include "model_invariants.h"
 
 namespace candor {
 namespace {
-
-/// The fuzzer's bytes as a stream of choices; zeros when they run out.
-class Choices {
- public:
-  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-
-  std::uint64_t number(std::size_t bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i) value |= static_cast<std::uint64_t>(next()) << 8 * i;
-    return value;
-  }
-  std::size_t below(std::size_t count) { return number(2) % count; }
-
-  /// Values on which arithmetic goes wrong, or any.
-  std::uint64_t value() {
-    constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-    constexpr std::uint64_t kTelling[] = {0,        1,    2,         31,         32,         33,
-                                          255,      256,  257,       1ull << 16, 1ull << 31, 1ull << 32,
-                                          kMax / 2, kMax, kMax - 31, 1ull << 40, 1ull << 62, 1ull << 63};
-    const std::size_t choice = below(std::size(kTelling) + 4);
-    return choice < std::size(kTelling) ? kTelling[choice] : number(8);
-  }
-
- private:
-  std::uint8_t next() { return position_ < size_ ? data_[position_++] : 0; }
-
-  const std::uint8_t* data_;
-  std::size_t size_;
-  std::size_t position_ = 0;
-};
 
 TensorInfo tensor(std::string name, Encoding encoding, std::vector<std::uint64_t> shape) {
   TensorInfo info;
@@ -57,10 +26,6 @@ std::string with_data(const OutputLayout& layout) {
   std::string out = layout.files[0].header;
   out.resize(layout.files[0].size);
   return out;
-}
-
-void poke(std::string& bytes, std::size_t offset, std::uint64_t value, std::size_t width) {
-  if (offset + width <= bytes.size()) std::memcpy(bytes.data() + offset, &value, width);
 }
 
 /// Any 1, 4 or 8 bytes of the header: with fields this dense, most hit a count, a length, a type, a dimension or an
@@ -100,14 +65,6 @@ std::string perturbed_safetensors(Choices& choices) {
   return bytes + header + std::string(32, '\0');
 }
 
-/// The nth number, string or flag below `value` in document order, or null if there are fewer.
-Json* find_leaf(Json& value, std::size_t& n) {
-  if (!value.is_structured()) return n-- == 0 ? &value : nullptr;
-  for (Json& child : value)
-    if (Json* found = find_leaf(child, n)) return found;
-  return nullptr;
-}
-
 Json valid_manifest() {
   Json manifest = parse_json(R"({
     "version": 1, "modelId": "m", "modelType": "transformer", "quantization": "Q4_K_M", "hashAlgorithm": "sha256",
@@ -133,24 +90,7 @@ std::string perturbed_manifest(Choices& choices) {
   static const Json valid = valid_manifest();
   Json manifest = valid;
   const std::size_t changes = 1 + choices.below(2);
-  for (std::size_t i = 0; i < changes; ++i) {
-    std::size_t n = choices.below(64);
-    Json* leaf = find_leaf(manifest, n);
-    if (!leaf) continue;
-    switch (choices.below(5)) {
-      case 0:
-        *leaf = nullptr;
-        break;
-      case 1:
-        *leaf = -static_cast<std::int64_t>(choices.number(2));
-        break;
-      case 2:
-        *leaf = std::string(choices.below(70), 'f');
-        break;
-      default:
-        *leaf = choices.value();
-    }
-  }
+  for (std::size_t i = 0; i < changes; ++i) perturb_leaf(manifest, 64, choices);
   return manifest.dump();
 }
 
