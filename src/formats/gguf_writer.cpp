@@ -67,6 +67,12 @@ std::string& GgufPairs::place(std::string_view key, GgufType type) {
   return found->value;
 }
 
+std::optional<std::string> GgufPairs::string(std::string_view key) const {
+  for (const Pair& pair : pairs_)
+    if (pair.key == key && pair.type == GgufType::string) return pair.value.substr(sizeof(std::uint64_t));
+  return std::nullopt;
+}
+
 void GgufPairs::set_boolean(std::string_view key, bool value) {
   append(place(key, GgufType::boolean), static_cast<std::uint8_t>(value));
 }
@@ -99,6 +105,12 @@ void GgufPairs::set_f32s(std::string_view key, std::span<const float> values) {
   std::string& out = place(key, GgufType::array);
   append_array_head(out, GgufType::f32, values.size());
   for (const float value : values) append(out, value);
+}
+
+void GgufPairs::set_booleans(std::string_view key, const std::vector<bool>& values) {
+  std::string& out = place(key, GgufType::array);
+  append_array_head(out, GgufType::boolean, values.size());
+  for (const bool value : values) append(out, static_cast<std::uint8_t>(value));
 }
 
 void GgufPairs::set_i32s(std::string_view key, std::span<const std::int32_t> values) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,10 +30,13 @@ class GgufPairs {
   void set_string(std::string_view key, std::string_view value);
   void set_strings(std::string_view key, std::span<const std::string> values);
   void set_f32s(std::string_view key, std::span<const float> values);
+  void set_booleans(std::string_view key, const std::vector<bool>& values);
   void set_i32s(std::string_view key, std::span<const std::int32_t> values);
   void set(std::string_view key, const GgufValue& value);
   void remove(std::string_view key);
 
+  /// The text under `key`; nothing if there is none, or a value of another type.
+  [[nodiscard]] std::optional<std::string> string(std::string_view key) const;
   [[nodiscard]] std::uint64_t count() const { return pairs_.size(); }
   /// The pairs as they stand in a file.
   [[nodiscard]] std::string bytes() const;

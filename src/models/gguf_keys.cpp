@@ -11,11 +11,11 @@
 namespace candor::models {
 namespace {
 
-/// The files of Mistral and Mixtral are of the architecture llama.
-std::string architecture_of(const ModelDescription& model) {
+/// The files of Mistral and Mixtral are of the architecture llama. Where a family has two, the second looks both ways.
+std::string architecture_of(const ModelDescription& model, bool causal) {
   for (const Family& family : families())
     if (family.name == model.family && !family.gguf_architectures.empty())
-      return std::string(family.gguf_architectures.front());
+      return std::string(causal ? family.gguf_architectures.front() : family.gguf_architectures.back());
   return "llama";
 }
 
@@ -48,7 +48,9 @@ class KeyWriter {
  public:
   KeyWriter(GgufPairs& pairs, const ModelSource& source, const ModelDescription& model)
       : pairs_(pairs), source_(source), model_(model) {
-    keys_.architecture = architecture_of(model);
+    const StepDraft* attention = find_operation("attention");
+    causal_ = !attention || attention->constants["causal"].get<bool>();
+    keys_.architecture = architecture_of(model, causal_);
   }
 
   GgufKeys write() {
@@ -131,11 +133,33 @@ class KeyWriter {
     const double head_dim = number_of(*attention, "headDim");
     count("attention.key_length", head_dim);
     count("attention.value_length", head_dim);
-    if (window != 0) count("attention.sliding_window", window);
-    if (!attention->constants["causal"].get<bool>()) pairs_.set_boolean(key("attention.causal"), false);
+    // Of a window that looks both ways a step has one side, with the token itself.
+    if (window != 0) count("attention.sliding_window", causal_ ? window : 2 * (window - 1));
+    if (!causal_) pairs_.set_boolean(key("attention.causal"), false);
+    if (model_.family == "gemma3") put_window_pattern();
     if (number_of(*attention, "softcap") != 0) number("attn_logit_softcapping", number_of(*attention, "softcap"));
     const double scale = number_of(*attention, "scale");
     if (static_cast<float>(scale) != static_cast<float>(1 / std::sqrt(head_dim))) number("attention.scale", scale);
+  }
+
+  /// Which layers have a window, where it is not every layer but each sixth, as readers of Gemma 3 take it to be.
+  void put_window_pattern() {
+    constexpr std::size_t kUsualPeriod = 6;
+    std::vector<bool> windowed(model_.layers, false);
+    for (const StepDraft& step : model_.steps) {
+      if (step.operation != "attention" || number_of(step, "window") == 0) continue;
+      if (step.layers.empty()) windowed.assign(model_.layers, true);
+      for (const std::uint32_t layer : step.layers) windowed[layer] = true;
+    }
+    const auto has_period = [&](std::size_t period) {
+      for (std::size_t layer = 0; layer < windowed.size(); ++layer)
+        if (windowed[layer] != ((layer + 1) % period != 0)) return false;
+      return true;
+    };
+    if (has_period(kUsualPeriod)) return;
+    for (std::size_t period = 1; period <= windowed.size() + 1; ++period)
+      if (has_period(period)) return count("attention.sliding_window_pattern", static_cast<double>(period));
+    pairs_.set_booleans(key("attention.sliding_window_pattern"), windowed);
   }
 
   /// The frequencies of the layers that see everything, or else of the first sort.
@@ -224,6 +248,15 @@ class KeyWriter {
       keys_.looked_for.push_back(tensor_of("token_types.weight", shape_of(*types)));
       pairs_.set_u32("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(shape_of(*types).at(0)));
     }
+    std::size_t dense = 2;  // what llama.cpp calls the first linear layer after pooling
+    for (const StepDraft& step : model_.steps) {
+      if (step.op != "dense") continue;
+      const std::vector<std::uint64_t> shape = shape_of(step);
+      const std::string name = fmt::format("dense_{}", dense++);
+      keys_.looked_for.push_back(tensor_of(name + ".weight", shape));
+      count(name + "_feat_in", static_cast<double>(shape.at(1)));
+      count(name + "_feat_out", static_cast<double>(shape.at(0)));
+    }
     if (const StepDraft* score = find_op("score"))
       keys_.looked_for.push_back(tensor_of("cls.output.weight", shape_of(*score)));
     // What llama.cpp calls the final norm of LFM2.
@@ -234,6 +267,7 @@ class KeyWriter {
   const ModelSource& source_;
   const ModelDescription& model_;
   GgufKeys keys_;
+  bool causal_ = true;
 };
 
 }  // namespace

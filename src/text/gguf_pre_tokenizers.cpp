@@ -148,4 +148,15 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::span<const std::string> pat
   return found == std::end(kKnown) ? nullptr : found;
 }
 
+bool is_phi3_name(std::string_view general_name) {
+  std::string lower(general_name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+bool phi3_takes_space_after(std::string_view token) {
+  return token != "<unk>" && token != "<s>" && token != "<|endoftext|>";
+}
+
 }  // namespace candor::text

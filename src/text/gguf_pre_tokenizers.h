@@ -23,4 +23,10 @@ struct GgufPreTokenizer {
 [[nodiscard]] const GgufPreTokenizer* find_gguf_pre_tokenizer(std::span<const std::string> patterns, bool ignore_merges,
                                                               bool nfc);
 
+/// GGUF has no key for added tokens that take the white space after them. Phi-3's do, and llama.cpp, which defined the
+/// format, knows them by general.name: in files with "phi-3" or "phi3" in it, whatever the case, all special and
+/// user-defined tokens do but <unk>, <s> and <|endoftext|>.
+[[nodiscard]] bool is_phi3_name(std::string_view general_name);
+[[nodiscard]] bool phi3_takes_space_after(std::string_view token);
+
 }  // namespace candor::text

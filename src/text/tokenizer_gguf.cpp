@@ -67,6 +67,7 @@ class GgufReader {
 
   /// Control and unknown tokens are special; user-defined ones are found in text but are text.
   void register_added_tokens() const {
+    const bool phi3 = is_phi3_name(metadata_.string("general.name").value_or(""));
     for (std::uint32_t id = 0; id < tokens_.size(); ++id) {
       const bool special = types_[id] == PieceType::control || types_[id] == PieceType::unknown;
       if (!special && types_[id] != PieceType::user_defined) continue;
@@ -74,6 +75,7 @@ class GgufReader {
       token.id = id;
       token.content = parts_.vocabulary->token(id);
       token.special = special;
+      token.rstrip = phi3 && phi3_takes_space_after(token.content);
       if (parts_.vocabulary->find(token.content) == id) parts_.add_token(token);
     }
   }
@@ -297,6 +299,7 @@ std::string digest_of(const GgufMetadata& metadata) {
                            static_cast<std::uint32_t>(value.element), value.count, value.bytes.size()));
     sha.update(value.bytes);
   }
+  if (is_phi3_name(metadata.string("general.name").value_or(""))) sha.update("white space as Phi-3's tokens take it");
   return "sha256:" + sha.hex();
 }
 

@@ -38,12 +38,13 @@ class JsonWriter {
       : keys_(keys), tokenizer_(keys.original()), root_(document, keys.label() + ": ") {
     if (const auto added = root_.find("added_tokens"))
       for (const JsonField& token : added->elements()) {
-        if (token.boolean_or("single_word", false) || token.boolean_or("lstrip", false) ||
-            token.boolean_or("rstrip", false))
-          keys_.refuse("the added token \"{}\" takes the white space around it",
+        if (token.boolean_or("single_word", false) || token.boolean_or("lstrip", false))
+          keys_.refuse("the added token \"{}\" takes the white space before it, or only whole words",
                        printable(token.at("content").string()));
+        if (token.boolean_or("rstrip", false)) space_takers_.insert(token.at("content").string());
         added_.insert(token.at("id").integer());
       }
+    if (!space_takers_.empty()) name_as_phi3();
   }
 
   void write(std::uint64_t rows, std::span<const std::uint32_t> stop_tokens) {
@@ -62,6 +63,19 @@ class JsonWriter {
   }
 
  private:
+  /// Tokens that take the white space after them can be said of Phi-3 only, and by the model's name.
+  void name_as_phi3() {
+    for (std::uint32_t id = 0; id < tokenizer_.vocabulary_size(); ++id) {
+      if (!tokenizer_.is_special(id) && !added_.contains(id)) continue;
+      const std::string token(tokenizer_.token(id));
+      if (space_takers_.contains(token) != text::phi3_takes_space_after(token))
+        keys_.refuse("the added token \"{}\" {} the white space after it, unlike in Phi-3", printable(token),
+                     space_takers_.contains(token) ? "takes" : "leaves");
+    }
+    const std::string name = keys_.pairs().string("general.name").value_or("");
+    if (!text::is_phi3_name(name)) keys_.pairs().set_string("general.name", name.empty() ? "Phi-3" : "Phi-3 " + name);
+  }
+
   // ---- byte-level BPE ----
 
   void write_byte_level(const JsonField& model, std::uint64_t rows) {
@@ -208,6 +222,7 @@ class JsonWriter {
   const Tokenizer& tokenizer_;
   JsonField root_;
   std::unordered_set<std::uint64_t> added_;
+  std::unordered_set<std::string> space_takers_;  ///< added tokens that take the white space after them
 };
 
 /// A tokenizer.model: BPE by score ("llama") or unigram ("t5").

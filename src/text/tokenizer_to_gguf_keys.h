@@ -36,7 +36,7 @@ class TokenizerKeys {
 
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::unsupported, "{}: {}, which GGUF's keys cannot say", label_,
+    fail(ErrorCode::unsupported, "{}: {}, which GGUF's keys cannot say; convert to an artifact", label_,
          fmt::format(format, std::forward<Args>(args)...));
   }
 

@@ -96,6 +96,23 @@ INSTANTIATE_TEST_SUITE_P(Families, GgufExport,
                            return name;
                          });
 
+/// EmbeddingGemma: it looks both ways, in windows of a period of its own; its rows become one vector, which goes
+/// through two linear layers.
+TEST(GgufExportFamilies, AnEmbeddingModelKeepsItsPoolingAndWhatFollows) {
+  const std::filesystem::path model = kSource / "tests/data/transformers/embeddinggemma";
+  const TestFolder folder;
+  const std::filesystem::path file = exported(model, folder);
+  const ModelSource written = ModelSource::open(file);
+  EXPECT_EQ(written.gguf()->string("general.architecture"), "gemma-embedding");
+  EXPECT_EQ(written.gguf()->unsigned_integer("gemma-embedding.pooling_type"), 1u);
+  EXPECT_EQ(written.gguf()->unsigned_integer("gemma-embedding.attention.sliding_window"), 8u);
+  ASSERT_NE(written.find("dense_3.weight"), nullptr);
+  const std::vector<std::uint32_t> tokens = {5, 17, 3, 88, 42, 9, 61, 2, 30, 77, 14, 95};
+  const std::vector<float> vector = Engine(file, options()).session().embedding(tokens);
+  expect_same_bits(Engine(model, options()).session().embedding(tokens), vector, "embedding");
+  EXPECT_EQ(vector.size(), 32u);
+}
+
 TEST(GgufExportTokenizer, IsTheSame) {
   const std::filesystem::path model = kShared / "models/lexicon-26m";
   SKIP_WITHOUT(model);
@@ -158,6 +175,41 @@ TEST(GgufExportTokenizer, PiecesOfATokenizerJsonMergeByRank) {
   const auto written = through_gguf(folder, 512, header, original);
   expect_same_tokens(*written, *original);
   EXPECT_TRUE(written->adds_bos());
+}
+
+/// Phi-3's added tokens take the white space after them, which GGUF says by the model's name alone.
+TEST(GgufExportTokenizer, Phi3TokensTakeTheSpaceAfterThem) {
+  const std::filesystem::path model = kShared / "goldens/rdrr/tiny-hf";
+  SKIP_WITHOUT(model);
+  const auto with_flags = [&](const TestFolder& folder, bool end_takes) {
+    Json tokenizer = parse_json(read_file(model / "tokenizer.json", 1 << 24), "tokenizer.json");
+    for (Json& token : tokenizer["added_tokens"])
+      token["rstrip"] = token["content"] != "<unk>" && token["content"] != "<s>";
+    for (const char* content : {"<|user|>", "<|end|>"})
+      tokenizer["added_tokens"].push_back({{"id", 512 + (content[2] == 'e')},
+                                           {"content", content},
+                                           {"single_word", false},
+                                           {"lstrip", false},
+                                           {"rstrip", content[2] == 'u' || end_takes},
+                                           {"normalized", false},
+                                           {"special", true}});
+    folder.write("tokenizer.json", tokenizer.dump());
+  };
+  std::string header;
+  std::unique_ptr<Tokenizer> original;
+  const TestFolder folder;
+  with_flags(folder, true);
+  const auto written = through_gguf(folder, 520, header, original);
+  expect_same_tokens(*written, *original);
+  const std::string chat = "<|user|>\nHello<|end|>\n <s> x";
+  EXPECT_EQ(written->encode(chat), original->encode(chat));
+  EXPECT_EQ(written->encode("<|user|>\n Hello"), written->encode("<|user|>Hello"));
+  EXPECT_NE(written->encode("<s> x"), written->encode("<s>x"));
+  EXPECT_EQ(parse_gguf(std::as_bytes(std::span(header)), "t").metadata.string("general.name"), "Phi-3");
+  const TestFolder other;
+  with_flags(other, false);
+  EXPECT_THAT(error_of(ErrorCode::unsupported, [&] { (void)through_gguf(other, 520, header, original); }),
+              AllOf(HasSubstr("\"<|end|>\" leaves the white space after it"), HasSubstr("convert to an artifact")));
 }
 
 TEST(GgufExportTokenizer, WordPiecesMarkBeginnings) {
