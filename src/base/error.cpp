@@ -71,8 +71,10 @@ std::string printable(std::string_view text, std::size_t limit) {
     if (out.size() >= limit) return out + "…";
     const std::size_t length = utf8_sequence_length(text.substr(at));
     const auto byte = static_cast<unsigned char>(text[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
+    // U+0080 … U+009F move the cursor of some terminals too.
+    const bool is_c1 = length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    if (length == 0 || byte < 0x20 || byte == 0x7f || is_c1) {
+      out += fmt::format("\\x{:02x}", is_c1 ? static_cast<unsigned char>(text[++at]) : byte);
       ++at;
     } else {
       out += text.substr(at, length);

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/map_fault.h"
 
 namespace candor {
 namespace {
@@ -28,6 +30,18 @@ constexpr std::size_t kMapEntries = 1024;
 std::array<MapEntry, kMapEntries>& map_table() {
   static std::array<MapEntry, kMapEntries> table;
   return table;
+}
+
+std::atomic<bool> faults_as_json{false};
+
+/// A path as it stands in the message: in JSON escaped, and if it is then too long its last part, or nothing.
+std::string path_in_message(const std::filesystem::path& path) {
+  if (!faults_as_json) return path.string();
+  for (const std::string& name : {path.string(), path.filename().string()}) {
+    const std::string quoted = to_js_json(Json(printable(name, name.size())));
+    if (quoted.size() < sizeof(MapEntry::path)) return quoted.substr(1, quoted.size() - 2);
+  }
+  return "a file";
 }
 
 void register_map(const std::byte* begin, std::size_t size, const std::string& path) {
@@ -54,12 +68,14 @@ void unregister_map(const std::byte* begin) {
 [[noreturn]] void end_by_map_fault(const char* path) {
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   while (said.test_and_set()) ::pause();
-  constexpr std::string_view kBefore = "\ncandor: ";
-  constexpr std::string_view kAfter =
-      ": the file became shorter or unreadable while it was in use; restore it and start again\n";
+  const bool json = faults_as_json;
+  const std::string_view before = json ? R"({"error":{"code":"io","message":")" : "\ncandor: ";
+  constexpr std::string_view kWhat =
+      ": the file became shorter or unreadable while it was in use; restore it and start again";
+  const std::string_view after = json ? "\"}}\n" : "\n";
   const auto part = [](const char* text, std::size_t size) { return iovec{const_cast<char*>(text), size}; };
-  const std::array<iovec, 3> parts{part(kBefore.data(), kBefore.size()), part(path, std::strlen(path)),
-                                   part(kAfter.data(), kAfter.size())};
+  const std::array<iovec, 4> parts{part(before.data(), before.size()), part(path, std::strlen(path)),
+                                   part(kWhat.data(), kWhat.size()), part(after.data(), after.size())};
   (void)!::writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size()));
   _exit(exit_status(ErrorCode::io));
 }
@@ -104,6 +120,10 @@ Descriptor open_for_reading(const std::filesystem::path& path, struct stat& stat
 
 }  // namespace
 
+void report_map_faults_as_json() {
+  faults_as_json = true;
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   struct stat status {};
   const Descriptor file = open_for_reading(path, status);
@@ -116,7 +136,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
          std::strerror(error));
   }
   data_ = static_cast<const std::byte*>(data);
-  register_map(data_, size_, path.string());
+  register_map(data_, size_, path_in_message(path));
 }
 
 MappedFile::~MappedFile() {

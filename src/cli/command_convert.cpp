@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/js_value.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/table.h"
@@ -54,7 +56,14 @@ ConvertOptions convert_options(const ConvertArguments& arguments) {
     plan.kernel_path = arguments.kernel_path;
     plan.pooling = arguments.pooling;
     plan.context = arguments.context;
-    return runtime::generate_manifest(planned, plan);
+    Json header = runtime::generate_manifest(planned, plan);
+    const js::Value scaling = js::at_path(&header, {"inference", "rope", "ropeScalingType"});
+    if (arguments.context != 0 && !js::strict_equal(scaling, "longrope"))
+      fail(ErrorCode::usage,
+           "--context {} would do nothing: this model computes the same in every context (only LongRoPE chooses its "
+           "factors by it); leave it out here and give it to candor run",
+           arguments.context);
+    return header;
   };
   return options;
 }
@@ -131,10 +140,12 @@ int convert_model(const ConvertArguments& arguments) {
   if (options.format != OutputFormat::artifact && (!arguments.pooling.empty() || arguments.context != 0))
     fail(ErrorCode::usage, "--pooling and --context are for artifacts; a {} file has no manifest",
          to_string(options.format));
+  say_when_interrupted("; the same command goes on from here");
   ThreadPool pool(arguments.threads);
   std::optional<Progress> progress(std::in_place, "converting", planned_bytes(source, options), true);
   const ConvertReport report_of_run = convert(source, options, pool, &*progress);
   progress.reset();
+  say_when_interrupted("; the model is written, without golden logits");
   if (options.format == OutputFormat::artifact && !arguments.no_golden) add_golden(arguments);
   if (arguments.json) {
     print_json(to_json(report_of_run));

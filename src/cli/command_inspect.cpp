@@ -121,7 +121,7 @@ int print_summary(const ModelSource& source, const InspectArguments& arguments) 
   const auto facts = attempt([&] { return facts_of(source); });
   const TokenizerPart tokenizer = attempt([&] { return load_tokenizer(source); });
   const auto chat_template = attempt([&] {
-    return source.chat_template() ? std::optional(ChatTemplate(*source.chat_template(), source.path().string()))
+    return source.chat_template() ? std::optional(ChatTemplate(*source.chat_template(), source.chat_template_label()))
                                   : std::nullopt;
   });
   print_fact("model", source.path().string());

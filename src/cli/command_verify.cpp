@@ -25,8 +25,9 @@ struct VerifyArguments {
 void print_damage(const std::vector<Damage>& damage) {
   Table table({"file", ">offset", ">bytes", "tensor", "expected", "found"});
   for (const Damage& range : damage)
-    table.add({range.file, std::to_string(range.offset), std::to_string(range.size), printable(range.tensor),
-               short_digest(range.expected), short_digest(range.found)});
+    table.add({range.file, std::to_string(range.offset), std::to_string(range.size),
+               range.tensor.empty() ? "(the whole file)" : printable(range.tensor), short_digest(range.expected),
+               short_digest(range.found)});
   table.print();
 }
 

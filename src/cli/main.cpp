@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/map_fault.h"
 #include "candor/candor.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -52,7 +53,7 @@ int report_usage(const CLI::App& program, const CLI::ParseError& error, bool jso
   return report_error(ErrorCode::usage, fmt::format("{} ({} --help)", message, chosen_name(program)), json);
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, bool json) {
   CLI::App program("Runs transformer models, and keeps nothing back about how", "candor");
   program.set_version_flag("--version", std::string(version()), "Print the version");
   program.set_help_flag("-h,--help", "Print this help");
@@ -60,8 +61,6 @@ int run(int argc, char** argv) {
   Invocation invocation;
   add_subcommands(program, invocation);
 
-  const bool json =
-      std::any_of(argv + 1, argv + argc, [](const char* word) { return word == std::string_view("--json"); });
   try {
     try {
       program.parse(argc, argv);
@@ -92,7 +91,10 @@ int run(int argc, char** argv) {
 }  // namespace candor::cli
 
 int main(int argc, char** argv) {
-  candor::cli::install_signal_handlers();
+  const bool json =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return word == std::string_view("--json"); });
+  candor::cli::install_signal_handlers(json);
   candor::install_map_fault_handler();
-  return candor::cli::run(argc, argv);
+  if (json) candor::report_map_faults_as_json();
+  return candor::cli::run(argc, argv, json);
 }

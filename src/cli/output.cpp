@@ -29,10 +29,12 @@ bool output_is_terminal() {
 }
 
 std::string styled(std::string_view text, const char* style) {
-  return output_is_styled() ? fmt::format("\x1b[{}m{}\x1b[0m", style, text) : std::string(text);
+  const std::string shown = without_controls(text);
+  return output_is_styled() ? fmt::format("\x1b[{}m{}\x1b[0m", style, shown) : shown;
 }
 
-/// Control characters as \xNN: C0 but line feed and tab, DEL, and C1 (U+0080 … U+009F).
+}  // namespace
+
 std::string without_controls(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,8 +50,6 @@ std::string without_controls(std::string_view text) {
   }
   return out;
 }
-
-}  // namespace
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_write_error();
@@ -70,14 +70,15 @@ void flush_output() {
 
 void report(std::string_view line) {
   static const bool is_styled = is_styled_terminal(STDERR_FILENO);
-  const std::string text = is_styled ? fmt::format("\x1b[2m{}\x1b[0m\n", line) : fmt::format("{}\n", line);
+  const std::string shown = without_controls(line);
+  const std::string text = is_styled ? fmt::format("\x1b[2m{}\x1b[0m\n", shown) : shown + "\n";
   std::fputs(text.c_str(), stderr);
 }
 
 int report_error(ErrorCode code, std::string_view message, bool json) {
   const std::string line =
       json ? to_js_json(Json{{"error", {{"code", candor::to_string(code)}, {"message", message}}}}) + "\n"
-           : fmt::format("candor: {}\n", message);
+           : fmt::format("candor: {}\n", without_controls(message));
   std::fputs(line.c_str(), stderr);
   return exit_status(code);
 }

@@ -50,6 +50,10 @@ void note(fmt::format_string<Args...> format, Args&&... args) {
 /// exit status of its code.
 int report_error(ErrorCode code, std::string_view message, bool json);
 
+/// Control characters as \xNN: C0 but line feed and tab, DEL, and C1 (U+0080 … U+009F). Names come from files, and must
+/// not move the cursor; whatever is written for a person goes through this.
+[[nodiscard]] std::string without_controls(std::string_view text);
+
 /// Styles for a terminal; plain text elsewhere.
 [[nodiscard]] std::string bold(std::string_view text);
 [[nodiscard]] std::string dim(std::string_view text);

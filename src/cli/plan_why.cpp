@@ -50,7 +50,7 @@ bool same(const plan::StepExplanation& a, const plan::StepExplanation& b) {
 void print_step(const plan::StepExplanation& explanation, std::string_view phases,
                 const kernels::KernelRegistry& registry) {
   const plan::ResolvedStep& step = *explanation.step;
-  print(fmt::format("{}  {} in {}\n", bold(step.id), step.op, phases));
+  print(fmt::format("{}  {} in {}\n", bold(step.id), printable(step.op), phases));
   if (step.kernel.empty()) return;
   const auto digest = registry.digest(step.kernel, step.entry);
   print(fmt::format("kernel {}#{}, pinned to sha256:{}, the digest of its source in this build\n", step.kernel,

@@ -25,6 +25,7 @@ Table::Table(std::vector<std::string> headings) : headings_(std::move(headings))
 
 void Table::add(std::vector<std::string> row) {
   row.resize(headings_.size());
+  for (std::string& cell : row) cell = without_controls(cell);
   rows_.push_back(std::move(row));
 }
 

@@ -17,7 +17,7 @@ std::string token_text(const Tokenizer& tokenizer, std::optional<std::uint32_t> 
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& source) {
-  const std::string label = source.path().string();
+  const std::string label = source.tokenizer_label();
   if (const GgufMetadata* gguf = source.gguf()) {
     const auto model = gguf->string("tokenizer.ggml.model");
     if (!model || *model == "none" || *model == "no_vocab") return nullptr;
@@ -42,7 +42,8 @@ Engine::Engine(const std::filesystem::path& path, const EngineOptions& options) 
   if (tokenizer_ && tokenizer_->vocabulary_size() > compiled.vocabulary)
     fail(ErrorCode::format, "{}: the tokenizer has {} tokens, the model only {} rows for them", path.string(),
          tokenizer_->vocabulary_size(), compiled.vocabulary);
-  if (compiled.source.chat_template()) template_.emplace(*compiled.source.chat_template(), path.string());
+  if (compiled.source.chat_template()) 
+    template_.emplace(*compiled.source.chat_template(), compiled.source.chat_template_label());
   model_ = std::make_unique<runtime::LoadedModel>(std::move(compiled), options.load);
   session_ = std::make_unique<runtime::Session>(*model_);
 }

@@ -102,6 +102,11 @@ class FullVerification {
   std::uint64_t done_ = 0;
 };
 
+bool has_tensor_digests(const ModelSource& artifact) {
+  return std::none_of(artifact.tensors().begin(), artifact.tensors().end(),
+                      [](const TensorInfo& tensor) { return tensor.sha256.empty(); });
+}
+
 constexpr std::uint64_t kSampledShare = 16;
 
 /// Tensors in random order until they have their share of the bytes.
@@ -162,11 +167,17 @@ Verification verify_for_loading(const ModelSource& source, VerifyMode mode, Thre
   const std::vector<Damage> damage = verify_artifact(source, pool);
   if (!damage.empty()) {
     const Damage& first = damage.front();
+    const std::string more =
+        damage.size() == 1 ? "" : fmt::format(" ({} more; candor verify lists all)", damage.size() - 1);
+    if (first.tensor.empty())
+      fail(ErrorCode::integrity, "{}/{}: its digest is {}, but the manifest says {}; {}{}: restore the file",
+           source.path().string(), first.file, first.found, first.expected,
+           has_tensor_digests(source) ? "its tensors are whole, so it is other bytes or the manifest that was changed"
+                                      : "which tensor was changed is not known, because they have no digests",
+           more);
     fail(ErrorCode::integrity,
-         "{}/{}: {} bytes from offset {}, {}, are not as they were written ({} ranges are damaged; candor verify lists "
-         "them): restore the file",
-         source.path().string(), first.file, first.size, first.offset,
-         first.tensor.empty() ? "in no tensor" : "tensor \"" + printable(first.tensor) + "\"", damage.size());
+         "{}/{}: {} bytes from offset {}, tensor \"{}\", are not as they were written{}: restore the file",
+         source.path().string(), first.file, first.size, first.offset, printable(first.tensor), more);
   }
   done.tensors = source.tensors().size();
   done.bytes = artifact_bytes(source);

@@ -18,15 +18,19 @@ constexpr std::string_view kWhatToGive =
     "artifact folder (manifest.json and shards)";
 
 bool has_file(const fs::path& folder, std::string_view name) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / name, ignored);
+  std::error_code error;
+  const fs::file_status status = fs::status(folder / name, error);
+  if (status.type() == fs::file_type::none) fail(ErrorCode::io, "{}: {}", (folder / name).string(), error.message());
+  return fs::is_regular_file(status);
 }
 
 /// The name of some file in `folder` that ends in `extension`, or empty.
 std::string find_by_extension(const fs::path& folder, std::string_view extension) {
-  std::error_code ignored;
+  std::error_code error;
   std::string least;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+  const fs::directory_iterator entries(folder, error);
+  if (error) fail(ErrorCode::io, "{}: the folder cannot be read: {}", folder.string(), error.message());
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(extension) && (least.empty() || name < least)) least = name;
   }
@@ -112,6 +116,19 @@ ModelSource ModelSource::planned_gguf(const fs::path& path, std::string_view hea
   builder.set_gguf(parse_gguf(std::as_bytes(std::span(header)), path.string()).metadata);
   for (TensorInfo& tensor : tensors) builder.add_tensor(std::move(tensor));
   return builder.finish();
+}
+
+std::string ModelSource::tokenizer_label() const {
+  if (format_ == SourceFormat::gguf) return path_.string();
+  if (gguf_) return (path_ / "tokenizer.gguf").string();
+  return (path_ / (tokenizer_json_ ? "tokenizer.json" : "tokenizer.model")).string();
+}
+
+std::string ModelSource::chat_template_label() const {
+  if (format_ == SourceFormat::gguf) return path_.string() + ": tokenizer.chat_template";
+  constexpr const char* kOwnFile = "chat_template.jinja";
+  if (has_file(path_, kOwnFile)) return (path_ / kOwnFile).string();
+  return (path_ / (tokenizer_config_ ? "tokenizer_config.json" : "tokenizer.gguf")).string();
 }
 
 const TensorInfo* ModelSource::find(std::string_view name) const {

@@ -65,6 +65,10 @@ class ModelSource {
   /// tokenizer.chat_template (several named templates: "default").
   [[nodiscard]] const std::optional<std::string>& chat_template() const { return chat_template_; }
 
+  /// Where the tokenizer and the chat template stand, as messages about them begin: a file, or a GGUF key's file.
+  [[nodiscard]] std::string tokenizer_label() const;
+  [[nodiscard]] std::string chat_template_label() const;
+
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return tensors_; }
   /// The tensor of that name, or nullptr. Logarithmic in the number of tensors.
   [[nodiscard]] const TensorInfo* find(std::string_view name) const;

@@ -18,6 +18,7 @@
 #include "plan/generate.h"
 #include "plan/overlay.h"
 #include "plan/pins.h"
+#include "plan/schema.h"
 #include "runtime/session_settings.h"
 
 namespace candor::runtime {
@@ -209,6 +210,40 @@ std::string backend_of(const CompiledModel& compiled) {
   return found.empty() ? "cpu" : found;
 }
 
+/// A manifest whose numLayers was lowered would leave out the last layers. Throws Error(format) if a step's weight has
+/// a tensor in the layer after the last.
+void check_no_further_layer(const CompiledModel& model) {
+  const js::Value steps = js::at_path(&model.manifest, {"inference", "execution", "steps"});
+  if (model.source.format() != SourceFormat::artifact || !js::is_array(steps)) return;
+  const auto check = [&](const Json& pattern) {
+    if (!pattern.is_string()) return;
+    const auto& text = pattern.get_ref<const std::string&>();
+    if (text.find(models::kLayerPlaceholder) == std::string::npos) return;
+    const std::string name = models::expand_pattern(text, model.layers);
+    if (model.source.find(name))
+      fail(ErrorCode::format,
+           "{}: architecture.numLayers is {}, but the manifest lists tensor \"{}\" of a further layer, which no step "
+           "would read; restore the manifest, or convert the model again",
+           model.source.path().string(), model.layers, printable(name));
+  };
+  for (const Json& step : *steps) {
+    const js::Value weights = js::get(&step, "weights");
+    if (js::is_string(weights)) check(*weights);
+    if (js::is_plain_object(weights))
+      for (const Json& pattern : *weights) check(pattern);
+  }
+}
+
+/// The compiler takes over what it does not know; nothing here would obey it.
+void check_policies(const Json& policies, const std::filesystem::path& path) {
+  for (const auto& [name, value] : policies.items()) {
+    if (plan::default_policies().contains(name)) continue;
+    std::string known;
+    for (const auto& entry : plan::default_policies().items()) known += (known.empty() ? "" : ", ") + entry.key();
+    fail(ErrorCode::plan, "{}: execution.policies.{} is unknown; known are {}", path.string(), printable(name), known);
+  }
+}
+
 CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions& options) {
   CompiledModel model;
   model.registry = registry_of(options);
@@ -243,6 +278,8 @@ CompiledModel compile_model(const std::filesystem::path& path, const PlanOptions
          "{}: the manifest has no execution steps; candor convert writes an artifact with complete ones",
          path.string());
   model.plan = *std::move(compiled);
+  check_policies(model.plan.policies, path);
+  check_no_further_layer(model);
   (void)kv_settings(model.plan.session);  // unknown keys are refused before anything is loaded
   (void)decode_loop_settings(model.plan.session);
   check_session_overlay(model.overlay, model.plan);
