@@ -42,7 +42,7 @@ Engine::Engine(const std::filesystem::path& path, const EngineOptions& options) 
   if (tokenizer_ && tokenizer_->vocabulary_size() > compiled.vocabulary)
     fail(ErrorCode::format, "{}: the tokenizer has {} tokens, the model only {} rows for them", path.string(),
          tokenizer_->vocabulary_size(), compiled.vocabulary);
-  if (compiled.source.chat_template()) 
+  if (compiled.source.chat_template())
     template_.emplace(*compiled.source.chat_template(), compiled.source.chat_template_label());
   model_ = std::make_unique<runtime::LoadedModel>(std::move(compiled), options.load);
   session_ = std::make_unique<runtime::Session>(*model_);
