@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/map_fault.h"
 
 namespace candor {
 namespace {
@@ -64,6 +65,18 @@ TEST_F(FileTest, AShrinkingMapEndsWithOneLine) {
         (void)touched;
       },
       ::testing::ExitedWithCode(exit_status(ErrorCode::io)), "became shorter");
+  EXPECT_EXIT(
+      {
+        write_file_atomically(folder_ / "\"m\"", std::string(100'000, 'x'));
+        install_map_fault_handler();
+        report_map_faults_as_json();
+        const MappedFile file(folder_ / "\"m\"");
+        std::filesystem::resize_file(folder_ / "\"m\"", 10);
+        volatile auto touched = file.bytes()[99'000];
+        (void)touched;
+      },
+      ::testing::ExitedWithCode(exit_status(ErrorCode::io)),
+      "^.\"error\":.\"code\":\"io\",\"message\":\"[^\n]*\\\\\"m\\\\\": the file became shorter[^\n]*\n$");
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/program.h"
 #include "formats/gguf_writer.h"
+#include "formats/manifest.h"
 #include "formats/model_source.h"
 #include "formats/test_folder.h"
 
@@ -110,6 +110,54 @@ TEST(ConvertAgain, AnArtifactOfAGgufFileIsASourceLikeTheFile) {
   // Safetensors folders need the configuration of a Hugging Face model, which a GGUF file does not have.
   expect_error(run_program({"convert", artifact, folder.path() / "folder", "--to", "safetensors"}), 5, "config.json");
   EXPECT_FALSE(fs::exists(folder.path() / "folder"));
+}
+
+TEST(ConvertInterrupted, SaysThatItGoesOnAndDoes) {
+  const TestFolder folder;
+  const fs::path source = folder.path() / "source.gguf";
+  ASSERT_EQ(run_program({"synth", "llama-15m", source, "--quant", "f32"}).status, 0);
+  const fs::path output = folder.path() / "out.gguf";
+  const std::vector<std::string> words{"convert", source, output, "--quant", "q4_k_m", "--threads", "1"};
+  expect_error(interrupt_program_at(output.string() + ".partial", words), 130,
+               "candor: interrupted; the same command goes on from here\n");
+  EXPECT_FALSE(fs::exists(output));
+  const Outcome again = run_program(words);
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_TRUE(fs::exists(output));
+}
+
+TEST(ConvertOptions, AContextThatChangesNothingIsRefused) {
+  const TestFolder folder;
+  const fs::path file = synthesize(folder, "source.gguf", "f16");
+  expect_error(run_program({"convert", file, folder.path() / "out", "--context", "512"}), 2,
+               "--context 512 would do nothing");
+  EXPECT_FALSE(fs::exists(folder.path() / "out"));
+}
+
+/// Sealed anew by someone who knew how: what the manifest then says of itself must still fit.
+TEST(ChangedManifests, WithFewerLayersOrUnknownPoliciesAreRefused) {
+  const TestFolder folder;
+  const fs::path model = synthesize(folder, "model", "f16");
+  const Json whole = parse_json(read_file(model / "manifest.json", 1 << 24), "manifest.json");
+  const auto refused = [&](const Json& changed) {
+    Json manifest = changed;
+    seal_manifest(manifest);
+    write_file_atomically(model / "manifest.json", to_js_json(manifest, 2));
+    return run_program({"logits", model, "--tokens", "1,2", "--out", folder.path() / "logits.safetensors"});
+  };
+  Json fewer = whole;
+  fewer["architecture"]["numLayers"] = 1;
+  expect_error(refused(fewer), 4, "numLayers is 1, but the manifest lists tensor \"");
+  Json policies = whole;
+  policies["inference"]["execution"]["policies"]["surprise\x1b[31m"] = "error";
+  expect_error(refused(policies), 6, "execution.policies.surprise\\x1b[31m is unknown; known are ");
+  Json renamed = whole;  // an id is any text, but no command to the terminal
+  renamed["inference"]["execution"]["steps"][1]["id"] = "step\x1b[31m\xc2\x9b";
+  EXPECT_EQ(refused(renamed).status, 0);
+  const Outcome shown = run_program({"plan", "show", model});
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("step\\x1b[31m\\x9b "));
+  EXPECT_EQ(shown.out.find('\x1b'), std::string::npos);
 }
 
 }  // namespace

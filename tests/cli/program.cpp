@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 
@@ -89,6 +90,21 @@ Outcome interrupt_program(const std::vector<std::string>& arguments) {
   ::close(ends[0]);
   const int status = wait_for(pid);
   return {status, out, read_all(err.get())};
+}
+
+Outcome interrupt_program_at(const std::filesystem::path& sign, const std::vector<std::string>& arguments) {
+  const File in = temporary_file();
+  const File out = temporary_file();
+  const File err = temporary_file();
+  const pid_t pid = start(arguments, ::fileno(in.get()), ::fileno(out.get()), ::fileno(err.get()));
+  siginfo_t ended{};
+  while (!std::filesystem::exists(sign)) {
+    if (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == pid) break;
+    ::usleep(1000);
+  }
+  ::kill(pid, SIGINT);
+  const int status = wait_for(pid);
+  return {status, read_all(out.get()), read_all(err.get())};
 }
 
 void expect_error(const Outcome& outcome, int status, std::string_view text) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ struct Outcome {
 
 /// The same with an interrupt, as Ctrl-C sends it, as soon as there is something on standard output.
 [[nodiscard]] Outcome interrupt_program(const std::vector<std::string>& arguments);
+
+/// The same as soon as there is a file or folder of this name.
+[[nodiscard]] Outcome interrupt_program_at(const std::filesystem::path& sign,
+                                           const std::vector<std::string>& arguments);
 
 /// Expects this status and exactly one line on standard error, which is "candor: " and contains `text`.
 void expect_error(const Outcome& outcome, int status, std::string_view text);
