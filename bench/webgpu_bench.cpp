@@ -348,7 +348,7 @@ double operations_a_token(const Program& program) {
   return operations;
 }
 
-void measure_model(Backend& backend, const Shape& shape, double latency, double bandwidth) {
+void measure_model(Backend& backend, const Shape& shape, double latency, double bandwidth, bool brief) {
   const auto started = Clock::now();
   ProgramMaker maker(backend,
                      {.rows = kPrompt, .sequences = 1, .context = kContext, .page_positions = 64, .pages = 16});
@@ -364,7 +364,7 @@ void measure_model(Backend& backend, const Shape& shape, double latency, double 
   const Segment prompt{.rows = kPrompt, .kv_pages = pages.data(), .sampler = &greedy};
   const std::uint32_t sampled = program.phase(Phase::prefill).instructions.back().result;
   double prefill = 1e30;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < (brief ? 2 : 4); ++round) {
     const auto start = Clock::now();
     std::uint32_t token = 0;
     backend.run(Phase::prefill, {tokens, positions, {&prompt, 1}}, nullptr);
@@ -389,17 +389,17 @@ void measure_model(Backend& backend, const Shape& shape, double latency, double 
     const std::uint32_t result = program.phase(Phase::decode).instructions.back().result;
     (void)backend.run_chained(batches, result);
     // As a generation does it: the next tokens are submitted before those of the submission before are read.
-    constexpr int kSubmissions = 6;
+    const int submissions = brief ? 2 : 6;
     double best = 1e30;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < (brief ? 1 : 3); ++round) {
       const auto start = Clock::now();
       backend.submit_chained(batches, result, false);
-      for (int i = 1; i < kSubmissions; ++i) {
+      for (int i = 1; i < submissions; ++i) {
         backend.submit_chained(batches, result, true);
         (void)backend.collect_chained();
       }
       (void)backend.collect_chained();
-      best = std::min(best, since(start) / (kSubmissions * kAhead));
+      best = std::min(best, since(start) / (submissions * static_cast<int>(kAhead)));
     }
     const double bytes = bytes_a_token(program, depth + kAhead / 2);
     const std::size_t steps = program.phase(Phase::decode).instructions.size();
@@ -416,7 +416,7 @@ void measure_model(Backend& backend, const Shape& shape, double latency, double 
 
 void measure(const std::string& adapter, double seconds, std::uint32_t layers) {
   const auto started = Clock::now();
-  const auto backend = make_webgpu_backend({.library = {}, .adapter = adapter});
+  const auto backend = make_webgpu_backend({.library = {}, .adapter = adapter, .self_test = false});
   std::printf("%s\n", backend->describe().dump().c_str());
   const double latency = dispatch_seconds(*backend);
   std::printf("dependent dispatch: %.2f us\n", latency * 1e6);
@@ -431,7 +431,7 @@ void measure(const std::string& adapter, double seconds, std::uint32_t layers) {
     if (layers > 0) shape.layers = layers;
     if (late()) return;
     try {
-      measure_model(*backend, shape, latency, bandwidth);
+      measure_model(*backend, shape, latency, bandwidth, layers > 0);
     } catch (const Error& error) {
       std::printf("%s: %s\n", shape.name, error.what());
     }

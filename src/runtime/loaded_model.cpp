@@ -71,7 +71,8 @@ ProgramLimits program_limits(const CompiledModel& compiled, const LoadOptions& o
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const std::string& name, const LoadOptions& options) {
-  if (name == "webgpu") return webgpu::make_webgpu_backend({options.webgpu_library, options.adapter});
+  if (name == "webgpu")
+    return webgpu::make_webgpu_backend({.library = options.webgpu_library, .adapter = options.adapter});
   if (name != "cpu") fail(ErrorCode::device, "backend \"{}\" is unknown; known are cpu, webgpu", printable(name));
   return cpu::make_cpu_backend({options.threads, cpu::choose_isa(options.isa)});
 }

@@ -53,6 +53,7 @@ std::set<std::string> binding_names(const kernels::Operation& operation) {
   std::set<std::string> names{"batch", "params", "scratch", "src", "dst", "chosen", "kv"};
   names.insert(operation.inputs.begin(), operation.inputs.end());
   names.insert(operation.weights.begin(), operation.weights.end());
+  if (operation.weights.size() > 1) names.insert("weight");  // all of them, where none is called so
   for (const auto& constant : operation.constants)
     if (constant.type == kernels::ConstantType::list) names.insert(constant.name);
   return names;

@@ -18,7 +18,7 @@ Backend* device() {
   static const std::unique_ptr<Backend> backend = []() -> std::unique_ptr<Backend> {
     const char* adapter = std::getenv("CANDOR_WEBGPU_ADAPTER");
     try {
-      return make_webgpu_backend({.library = {}, .adapter = adapter != nullptr ? adapter : ""});
+      return make_webgpu_backend({.library = {}, .adapter = adapter != nullptr ? adapter : "", .self_test = false});
     } catch (const Error& error) {
       if (std::getenv("CANDOR_REQUIRE_WEBGPU") != nullptr) throw;
       return nullptr;

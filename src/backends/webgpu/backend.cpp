@@ -15,6 +15,7 @@
 #include "backends/webgpu/device.h"
 #include "backends/webgpu/packed_weight.h"
 #include "backends/webgpu/requirements.h"
+#include "backends/webgpu/self_test.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "kernels/registry.h"
@@ -97,6 +98,7 @@ class WebGpuBackend final : public Backend {
     program_ = std::move(program);
     block_.emplace(program_.limits);
     want_device();
+    if (options_.self_test) self_test(program_, adapter_, options_);
     for (auto& bound : bound_) bound.clear();
     batch_words_.resize(block_->bytes() / 4);
     allocate();

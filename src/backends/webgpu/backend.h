@@ -11,8 +11,9 @@
 namespace candor::webgpu {
 
 struct WebGpuOptions {
-  std::string library;  ///< path of the WebGPU library; empty: see library.h
-  std::string adapter;  ///< part of the adapter's name; empty: the only one
+  std::string library;    ///< path of the WebGPU library; empty: see library.h
+  std::string adapter;    ///< part of the adapter's name; empty: the only one
+  bool self_test = true;  ///< whether kernels that this device did not run before are tested first (self_test.h)
 };
 
 /// Throws Error(device) without a library or an adapter, or where several would do.
