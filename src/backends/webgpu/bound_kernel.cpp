@@ -75,10 +75,9 @@ void write_parameters(Device& device, const Buffer& uniforms, std::size_t index,
 /// Binds what the entry names.
 class Binder {
  public:
-  Binder(const Program& program, const ProgramPhase& phase, const Instruction& instruction, std::size_t index,
-         const BatchBlock& block, const Places& places)
-      : program_(program),
-        phase_(phase),
+  Binder(const ProgramPhase& phase, const Instruction& instruction, std::size_t index, const BatchBlock& block,
+         const Places& places)
+      : phase_(phase),
         instruction_(instruction),
         operation_(operation_of(instruction)),
         index_(index),
@@ -125,7 +124,6 @@ class Binder {
     return out;
   }
 
-  const Program& program_;
   const ProgramPhase& phase_;
   const Instruction& instruction_;
   kernels::Operation operation_;
@@ -183,7 +181,7 @@ BoundKernel::BoundKernel(Device& device, const Program& program, Phase phase, co
   const std::map<std::string, double> values = values_of(program, owner, instruction);
   single_ = kernel.entry->single;
   write_parameters(device, *places.uniforms, index, kernel.source->interface.parameters, values);
-  const Binder binder(program, owner, instruction, index, block, places);
+  const Binder binder(owner, instruction, index, block, places);
   for (const WgslPass& wanted : kernel.entry->passes) {
     PipelineRequest request;
     request.key = instruction.kernel + "#" + wanted.function;
