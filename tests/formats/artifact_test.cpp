@@ -119,6 +119,24 @@ TEST(Artifact, OneFlippedBitAnywhereIsNoticedAndNamed) {
   EXPECT_EQ(full.bytes, artifact_bytes(whole));
 }
 
+/// Tensors cover every byte of a shard: where they are whole, it is the manifest's own entry that is wrong.
+TEST(Artifact, AWrongDigestOfAWholeShardIsBlamedOnTheManifest) {
+  const TestFolder folder;
+  const auto path = folder.path() / "model";
+  Json manifest = write_sample(path);
+  manifest["shards"][1]["hash"] = std::string(64, 'a');
+  seal_manifest(manifest);
+  write_file_atomically(path / "manifest.json", to_js_json(manifest, 2));
+  const ModelSource source = ModelSource::open(path);
+  ThreadPool pool(1);
+  const std::vector<Damage> damages = verify_artifact(source, pool);
+  ASSERT_EQ(damages.size(), 1u);
+  EXPECT_EQ(damages[0].tensor, "");
+  EXPECT_THAT(error_of(ErrorCode::integrity, [&] { (void)verify_for_loading(source, VerifyMode::full, pool); }),
+              AllOf(HasSubstr("shard_00001.bin: its digest is"), HasSubstr("but the manifest says aaaa"),
+                    HasSubstr("its tensors are whole")));
+}
+
 TEST(Artifact, SamplesFindDamageAndNeedDigests) {
   const TestFolder folder;
   const auto path = folder.path() / "model";
