@@ -4,7 +4,7 @@
 # test.
 
 # shellcheck disable=SC2034 # used by the scripts that source this
-all_stages=(release shell format webgpu asan tidy tsan fuzz)
+all_stages=(release slow shell format webgpu tsan fuzz asan tidy)
 results=build/results
 jobs=$(nproc)
 
@@ -44,7 +44,15 @@ test_preset() {
   return "$status"
 }
 
-stage_release() { build_preset release && test_preset release; }
+stage_release() { build_preset release && test_preset release --label-exclude '^slow$'; }
+# What takes minutes: whole models in several quantizations, other tokenizers, killed conversions.
+stage_slow() {
+  build_preset release
+  local status=0
+  test_preset release --label-regex '^slow$' || status=$?
+  mv "$results/release.xml" "$results/slow.xml"
+  return "$status"
+}
 # On a software adapter: the WebGPU library from npm, Mesa from Debian's backports.
 stage_webgpu() {
   scripts/install-packages webgpu

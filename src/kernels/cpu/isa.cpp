@@ -19,7 +19,11 @@ bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
+/// False too where the build left AVX-512 out (CANDOR_AVX512).
 bool has_avx512() {
+#if !defined(CANDOR_AVX512)
+  return false;
+#endif
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vnni");
@@ -69,7 +73,9 @@ std::span<const Kernel> kernels(Isa isa) {
     case Isa::avx2:
       return avx2::kernel_table();
     case Isa::avx512:
+#if defined(CANDOR_AVX512)
       return avx512::kernel_table();
+#endif
     case Isa::neon:
       return {};
 #elif defined(__aarch64__)

@@ -37,6 +37,7 @@ constexpr std::size_t kStreamBytes = kChunks * kPiece;  ///< 32 MiB each: togeth
 /// What each instruction set has of its own.
 struct Probes {
   std::uint64_t (*run_fma_chains)(std::uint32_t steps);
+  std::uint64_t (*run_dot_chains)(std::uint32_t steps);
   std::uint64_t (*read_streams)(const std::byte* data, std::size_t stream_bytes, std::size_t piece);
 };
 
@@ -44,15 +45,17 @@ Probes probes() {
   switch (available_isas().front()) {
 #if defined(__x86_64__)
     case Isa::avx2:
-      return {avx2::run_fma_chains, avx2::read_streams};
+      return {avx2::run_fma_chains, avx2::run_dot_chains, avx2::read_streams};
+#if defined(CANDOR_AVX512)
     case Isa::avx512:
-      return {avx512::run_fma_chains, avx512::read_streams};
+      return {avx512::run_fma_chains, avx512::run_dot_chains, avx512::read_streams};
+#endif
 #elif defined(__aarch64__)
     case Isa::neon:
-      return {neon::run_fma_chains, neon::read_streams};
+      return {neon::run_fma_chains, neon::run_dot_chains, neon::read_streams};
 #endif
     default:
-      return {portable::run_fma_chains, portable::read_streams};
+      return {portable::run_fma_chains, portable::run_dot_chains, portable::read_streams};
   }
 }
 
@@ -83,13 +86,24 @@ double measure_read_bandwidth(ThreadPool& pool) {
   return best;
 }
 
-double measure_fma_peak(ThreadPool& pool) {
-  const auto run = probes().run_fma_chains;
+namespace {
+
+double measure_chains(ThreadPool& pool, std::uint64_t (*run)(std::uint32_t steps)) {
   return rate([&] {
     std::atomic<std::uint64_t> operations = 0;
-    pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run(20'000)); });
+    pool.parallel_for(8 * pool.size(), [&](std::uint32_t, unsigned) { operations.fetch_add(run(5'000)); });
     return static_cast<double>(operations.load());
   });
+}
+
+}  // namespace
+
+double measure_fma_peak(ThreadPool& pool) {
+  return measure_chains(pool, probes().run_fma_chains);
+}
+
+double measure_dot_peak(ThreadPool& pool) {
+  return measure_chains(pool, probes().run_dot_chains);
 }
 
 }  // namespace candor::cpu

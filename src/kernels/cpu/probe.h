@@ -28,4 +28,8 @@ class ReadProbe {
 /// instruction set this processor has, operands in registers; takes about 20 ms.
 [[nodiscard]] double measure_fma_peak(ThreadPool& pool);
 
+/// The same of int8 multiply-adds, with weights of 4 bits as the products with Q4_0 and Q4_K use them: 8-bit weights
+/// need more instructions.
+[[nodiscard]] double measure_dot_peak(ThreadPool& pool);
+
 }  // namespace candor::cpu

@@ -22,6 +22,31 @@ std::uint64_t run_fma_chains(std::uint32_t steps) {
   return std::uint64_t{steps} * kTileRows * kLanes * 2;
 }
 
+std::uint64_t run_dot_chains(std::uint32_t steps) {
+  // As the products with 4-bit weights: as many groups of four as 16 bits hold are added before they widen.
+  constexpr int kGroups = 8;
+  alignas(64) std::uint8_t weights[kGroups * 64] = {};
+  alignas(64) std::int8_t values[kIntegerTileRows * 4] = {};
+  I32x16 sum[kIntegerTileRows];
+  unroll<kIntegerTileRows>([&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = broadcast(0); });
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    weights[step % sizeof weights] ^= 1;  // so that no product is the same twice
+    PartialDot partial[kIntegerTileRows];
+    unroll<kIntegerTileRows>([&](auto r) CANDOR_INLINE_LAMBDA { partial[r] = partial_zero(); });
+    unroll<kGroups>([&](auto group) CANDOR_INLINE_LAMBDA {
+      const I8x64 w = load_i8(weights + group * 64);
+      unroll<kIntegerTileRows>(
+          [&](auto r) CANDOR_INLINE_LAMBDA { partial[r] = dot_unsigned(partial[r], w, broadcast4(values + r * 4)); });
+    });
+    unroll<kIntegerTileRows>([&](auto r) CANDOR_INLINE_LAMBDA { sum[r] = add_partial(sum[r], partial[r]); });
+  }
+  I32x16 all = broadcast(0);
+  unroll<kIntegerTileRows>([&](auto r) CANDOR_INLINE_LAMBDA { all = all + sum[r]; });
+  volatile std::int32_t result = reduce_add(all);
+  (void)result;
+  return std::uint64_t{steps} * kGroups * kIntegerTileRows * kLanes * 4 * 2;
+}
+
 std::uint64_t read_streams(const std::byte* data, std::size_t stream_bytes, std::size_t piece) {
   // The distance that was best for the products (matmul_a8_256.h).
   constexpr std::size_t kAhead = 576;

@@ -1,5 +1,5 @@
-// Memory and calls for benchmarks: slots, weights of random bytes, and a kernel call that is put together once and run
-// many times.
+// Memory and calls for measuring kernels: slots, weights of random bytes, and a kernel call that is put together once
+// and run many times.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "kernels/cpu/kernel.h"
 
-namespace candor::bench {
+namespace candor::cli {
 
 using cpu::KvCache;
 using cpu::Matrix;
@@ -124,4 +124,4 @@ class Call {
   std::uint64_t scratch_size_ = 0;
 };
 
-}  // namespace candor::bench
+}  // namespace candor::cli
