@@ -45,6 +45,7 @@ void check_not_empty(const CLI::App& app) {
 
 void on_chosen(CLI::App& app, Invocation& invocation, std::function<int()> action) {
   app.callback([&app, &invocation, action = std::move(action)] {
+    if (!app.get_subcommands().empty()) return;
     check_not_empty(app);
     invocation.action = action;
   });

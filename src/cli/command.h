@@ -23,7 +23,7 @@ struct Invocation {
   std::function<int()> action;  ///< returns the exit status
 };
 
-/// Makes `app` run `action(arguments)` when it is the subcommand chosen.
+/// Makes `app` run `action(arguments)` when it is the subcommand chosen, and none of its own is.
 void on_chosen(CLI::App& app, Invocation& invocation, std::function<int()> action);
 
 template <typename Arguments>
@@ -68,6 +68,7 @@ void add_list(CLI::App& program, Invocation& invocation);
 void add_verify(CLI::App& program, Invocation& invocation);
 void add_synth(CLI::App& program, Invocation& invocation);
 void add_bench(CLI::App& program, Invocation& invocation);
+void add_bench_kernels(CLI::App& bench, Invocation& invocation);
 void add_device(CLI::App& program, Invocation& invocation);
 void add_version(CLI::App& program, Invocation& invocation);
 

@@ -197,6 +197,7 @@ PlanArguments other_plan(const BenchArguments& arguments) {
 }
 
 int bench(const BenchArguments& arguments) {
+  if (arguments.plan.model.empty()) fail(ErrorCode::usage, "MODEL is missing: name one, or say `bench kernels`");
   const BenchWork& work = arguments.work;
   if (work.prompt == 0 && work.generated == 0) fail(ErrorCode::usage, "-p 0 -n 0 measures nothing; give one of them");
   if (arguments.vs.empty() && !arguments.vs_overlay.empty())
@@ -230,7 +231,9 @@ int bench(const BenchArguments& arguments) {
 void add_bench(CLI::App& program, Invocation& invocation) {
   CLI::App& app = *program.add_subcommand("bench", "Measure a model's speed beside this machine's limits");
   auto arguments = std::make_shared<BenchArguments>();
+  add_bench_kernels(app, invocation);
   add_plan_options(app, arguments->plan);
+  app.get_option("MODEL")->required(false);  // not with `bench kernels`
   const auto add = [&](const std::string& name, std::uint32_t& value, const std::string& help, unsigned low,
                        unsigned high) {
     in_range(app.add_option(name, value, help), low, high)->type_name("N")->capture_default_str();

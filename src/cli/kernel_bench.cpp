@@ -97,7 +97,7 @@ class KernelBench {
     std::vector<double> seconds, shares, limits;
     std::uint32_t index = 0;
     call(index++);
-    for (int repetition = 0; repetition < options_.rounds; ++repetition) {
+    for (std::uint32_t round = 0; round < options_.rounds; ++round) {
       const double available = measure_limit(limit);
       const auto start = Clock::now();
       std::uint32_t calls = 0;
