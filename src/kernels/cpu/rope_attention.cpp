@@ -1,5 +1,6 @@
 // Rotates the queries and keys of a packed row [q | k | v], then attends: rope.h's and attention.h's own code, hence
 // their bits. The rotated queries go to dst, where attention reads them in place, the rotated keys to scratch memory.
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/entries.h"
 #include "kernels/cpu/rope.h"
 
@@ -36,15 +37,15 @@ std::uint64_t key_row_bytes(const Constants& constants) {
 
 /// Both use the memory behind the keys, one after the other.
 std::uint64_t inner_scratch(const KernelShapes& shapes, const Constants& constants) {
-  const std::uint64_t rotating = rope::rotation_scratch(shapes, rope_constants(constants));
-  const std::uint64_t attending = attention::scratch_bytes(shapes, AttentionConstants(constants).view());
-  return rotating > attending ? rotating : attending;
+  const std::uint64_t rotates = rope::rotation_scratch(shapes, rope_constants(constants));
+  const std::uint64_t attends = attention::scratch(shapes, AttentionConstants(constants).view());
+  return rotates > attends ? rotates : attends;
 }
 
 }  // namespace
 
 std::uint64_t kv_page_bytes(std::uint32_t positions, Encoding encoding, const Constants& constants) {
-  return attention::kv_page_bytes(positions, encoding, AttentionConstants(constants).view());
+  return attention::page_bytes(positions, encoding, AttentionConstants(constants).view());
 }
 
 std::uint64_t scratch_bytes(const KernelShapes& shapes, const Constants& constants) {
@@ -77,13 +78,13 @@ void run(const KernelArguments& arguments) {
   turn.dst = rotated_k;
   rope::rotate(turn);
 
-  KernelArguments attend = arguments;
+  KernelArguments attending = arguments;
   const AttentionConstants settings(constants);
-  attend.constants = settings.view();
-  attend.scratch = turn.scratch;
+  attending.constants = settings.view();
+  attending.scratch = turn.scratch;
   const Matrix operands[] = {arguments.dst, rotated_k, columns(q_cols + kv_cols, kv_cols)};
-  attend.inputs = operands;
-  attention::run(attend);
+  attending.inputs = operands;
+  attention::attend(attending);
 }
 
 }  // namespace candor::cpu::CANDOR_ISA::rope_attention
