@@ -43,17 +43,20 @@ void BenchContestant::round() {
 
 void BenchContestant::decode() {
   runtime::Session& session = engine_.session();
-  std::vector<runtime::Sequence> sequences(work_.sequences);
+  const std::uint32_t depth = std::max(work_.depth, 1u);
   std::vector<runtime::Sequence*> pointers;
   std::vector<std::uint32_t> tokens;
-  for (runtime::Sequence& sequence : sequences) {
+  for (runtime::Sequence& sequence : sequences_) {
     pointers.push_back(&sequence);
-    tokens.push_back(session.prefill(sequence, some_tokens(std::max(work_.depth, 1u))));
+    tokens.push_back(some_tokens(depth + 1).back());
+    if (sequence.tokens.empty()) session.compute(sequence, some_tokens(depth), Phase::prefill);
   }
   const auto start = std::chrono::steady_clock::now();
   for (std::uint32_t i = 0; i < work_.generated; ++i) tokens = session.decode(pointers, tokens);
   decode_rates_.push_back(static_cast<double>(work_.generated) * work_.sequences / bench_seconds_since(start));
-  for (runtime::Sequence& sequence : sequences) session.truncate(sequence, 0);
+  // What lies at the depth serves the next round, unless layout sliding has dropped it.
+  const bool dropped = engine_.model().program().limits.layout == CacheLayout::sliding;
+  for (runtime::Sequence& sequence : sequences_) session.truncate(sequence, dropped ? 0 : depth);
 }
 
 void BenchContestant::forget_rates() {

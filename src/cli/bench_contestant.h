@@ -30,8 +30,9 @@ struct Spread {
 
 class BenchContestant {
  public:
+  /// `options` must have room for one sequence more than `work`: the prompt's.
   BenchContestant(std::string model, const EngineOptions& options, const BenchWork& work)
-      : name_(std::move(model)), work_(work), engine_(name_, options) {}
+      : name_(std::move(model)), work_(work), engine_(name_, options), sequences_(work.sequences) {}
 
   /// A prompt and decoding, as far as they are wanted; adds to the rates.
   void round();
@@ -57,6 +58,7 @@ class BenchContestant {
   std::string name_;
   BenchWork work_;
   Engine engine_;
+  std::vector<runtime::Sequence> sequences_;  // of decoding, kept at the depth from round to round
   std::vector<double> prompt_rates_, decode_rates_;
 };
 

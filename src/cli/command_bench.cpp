@@ -207,7 +207,7 @@ int bench(const BenchArguments& arguments) {
   std::vector<std::unique_ptr<BenchContestant>> contestants;
   const auto add = [&](const PlanArguments& plan) {
     EngineOptions options = engine_options(plan, arguments.load, !arguments.json);
-    options.load.sequences = work.sequences;
+    options.load.sequences = work.sequences + 1;
     if (options.load.context == 0) options.load.context = needed;
     if (options.load.context < needed)
       fail(ErrorCode::usage, "--context {} is too short for this measurement, which takes {} positions",
