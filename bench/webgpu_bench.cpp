@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -348,6 +350,26 @@ double operations_a_token(const Program& program) {
   return operations;
 }
 
+/// What the steps of a phase take, by operation: how often, and how long together.
+void print_steps(Backend& backend, const Program& program, Phase phase, const Batch& batch) {
+  std::optional<std::vector<double>> seconds;
+  for (int round = 0; round < 3; ++round) {  // the last counts
+    seconds = backend.step_seconds(phase, batch);
+    if (!seconds) return;
+  }
+  std::map<std::string, std::pair<int, double>> sums;
+  const auto& instructions = program.phase(phase).instructions;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    auto& [count, sum] = sums[instructions[i].operation];
+    ++count;
+    sum += (*seconds)[i];
+  }
+  std::printf("        steps of %s:", phase == Phase::prefill ? "prefill" : "decode");
+  for (const auto& [operation, sum] : sums)
+    std::printf(" %s %d x %.1f us;", operation.c_str(), sum.first, sum.second / sum.first * 1e6);
+  std::printf("\n");
+}
+
 void measure_model(Backend& backend, const Shape& shape, double latency, double bandwidth, bool brief) {
   const auto started = Clock::now();
   ProgramMaker maker(backend,
@@ -375,6 +397,8 @@ void measure_model(Backend& backend, const Shape& shape, double latency, double 
       "prefill %-6s f16: %6.2f ms for %u tokens, %8.0f tokens/s, %6.2f TFLOP/s in products (loaded in %.1f s)\n",
       shape.name, prefill * 1e3, kPrompt, kPrompt / prefill, operations_a_token(program) * kPrompt / prefill / 1e12,
       loading);
+
+  print_steps(backend, program, Phase::prefill, {tokens, positions, {&prompt, 1}});
 
   for (const std::uint32_t depth : {0u, kPrompt}) {
     std::vector<std::uint32_t> places(kAhead);

@@ -67,6 +67,10 @@ class Backend {
   /// Runs a phase. `observer` may be null.
   virtual void run(Phase phase, const Batch& batch, const InstructionObserver* observer) = 0;
 
+  /// Seconds of each instruction of a phase over a batch, by the device's own clock; nothing where it has none. What an
+  /// instruction waits for counts to it.
+  [[nodiscard]] virtual std::optional<std::vector<double>> step_seconds(Phase phase, const Batch& batch);
+
   /// How many decode runs one submission can hold, each on the tokens that the one before sampled.
   [[nodiscard]] virtual std::uint32_t chained_runs() const { return 1; }
   /// Whether a submission can be made before the tokens of the one before are read.

@@ -50,6 +50,10 @@ std::string_view to_string(ExternalInput external) {
   return "$tokens";
 }
 
+std::optional<std::vector<double>> Backend::step_seconds(Phase, const Batch&) {
+  return std::nullopt;
+}
+
 void Backend::submit_chained(std::span<const Batch>, std::uint32_t, bool) {
   fail(ErrorCode::internal, "backend {} runs one decode at a time", name());
 }
@@ -65,7 +69,8 @@ std::vector<std::uint32_t> Backend::run_chained(std::span<const Batch> batches, 
 
 void Backend::copy_kv_page(std::uint32_t, std::uint32_t) {
   fail(ErrorCode::unsupported,
-       "backend {} does not copy pages of the KV cache, so sequences can part only where a page ends; fork at a multiple "
+       "backend {} does not copy pages of the KV cache, so sequences can part only where a page ends; fork at a "
+       "multiple "
        "of kvcache.pageSize",
        name());
 }

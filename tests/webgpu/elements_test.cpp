@@ -131,5 +131,31 @@ TEST(WebGpuKernels, RowsAndColumnsAreSelected) {
     for (std::uint32_t c = 0; c < 270; ++c) ASSERT_EQ(columns[r * 270 + c], x.at(r, 17 + c));
 }
 
+TEST(WebGpuKernels, EachStepIsTimedWhereTheDeviceHasAClock) {
+  SKIP_WITHOUT_DEVICE();
+  if (!device()->has_feature("timestamp-query")) GTEST_SKIP() << "this adapter has no timestamp-query";
+  std::mt19937_64 random(3);
+  KernelProgram program(2);
+  const auto src = program.input(random_matrix(random, 2, 4096));
+  program.step({.kernel = "webgpu/elements.wgsl",
+                .entry = "scaled",
+                .operation = "scale",
+                .operands = {src},
+                .constants = {{2}},
+                .cols = 4096});
+  program.load();
+  const std::vector<std::uint32_t> tokens{0, 1}, positions{0, 1};
+  const std::uint32_t page = 0;
+  const Segment segment{.rows = 2, .kv_pages = &page};
+  const auto seconds = device()->step_seconds(Phase::prefill, {tokens, positions, {&segment, 1}});
+  ASSERT_TRUE(seconds.has_value());
+  ASSERT_EQ(seconds->size(), 2u);
+  for (const double each : *seconds) {
+    EXPECT_GE(each, 0);
+    EXPECT_LT(each, 10);
+  }
+  EXPECT_GT((*seconds)[0] + (*seconds)[1], 0);
+}
+
 }  // namespace
 }  // namespace candor::webgpu::testing

@@ -55,6 +55,12 @@ api::AdapterImpl* request(const Library& library, api::PowerPreference power, bo
   options.backend_type = kBackend;
   options.power_preference = power;
   options.force_fallback_adapter = fallback ? 1 : 0;
+  // Times are rounded to 0.1 ms otherwise.
+  static constexpr std::array<const char*, 1> kDisabled{"timestamp_quantization"};
+  api::DawnToggles toggles;
+  toggles.disabled_count = kDisabled.size();
+  toggles.disabled = kDisabled.data();
+  options.next = &toggles.chain;
   api::AdapterImpl* found = nullptr;
   api::CallbackInfo<api::AdapterCallback> callback;
   callback.callback = [](std::uint32_t status, api::AdapterImpl* adapter, api::StringView, void* out, void*) {

@@ -27,6 +27,8 @@ constexpr std::string_view kLayout = "webgpu";
 constexpr std::uint64_t kUnitBytes = 16;
 constexpr std::uint64_t kMostHeadColumns = 512;
 constexpr std::uint32_t kMostChained = 64;  ///< tokens a submission
+constexpr const char* kTimestamps = "timestamp-query";
+constexpr std::size_t kTimedAtOnce = 1024;  ///< steps; a query set holds 4096 times
 
 /// A constant of the instruction's operation.
 std::uint64_t constant(const Instruction& instruction, std::string_view name) {
@@ -125,6 +127,32 @@ class WebGpuBackend final : public Backend {
     } else {
       submit(bound);
     }
+  }
+
+  [[nodiscard]] std::optional<std::vector<double>> step_seconds(Phase phase, const Batch& batch) override {
+    if (!device_->requirements().features.contains(kTimestamps)) return std::nullopt;
+    facts_ = facts_of(batch);
+    block_->encode(batch, batch_words_);
+    device_->write(batch_, 0, std::as_bytes(std::span(batch_words_)));
+    const std::span<const BoundKernel> bound = bound_[static_cast<std::size_t>(phase)];
+    std::vector<double> seconds;
+    for (std::size_t first = 0; first < bound.size(); first += kTimedAtOnce) {
+      const auto part = bound.subspan(first, std::min(kTimedAtOnce, bound.size() - first));
+      device_->doing("timing step \"" + part.front().step() + "\"");
+      const Timestamps timestamps(*device_, static_cast<std::uint32_t>(2 * part.size()));
+      Commands commands(*device_);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        commands.time_next_pass(timestamps, static_cast<std::uint32_t>(2 * i));
+        part[i].record(commands, facts_, 0);
+      }
+      commands.resolve(timestamps);
+      commands.submit();
+      std::vector<std::uint64_t> nanoseconds(2 * part.size());
+      device_->read(timestamps.resolved(), 0, std::as_writable_bytes(std::span(nanoseconds)));
+      for (std::size_t i = 0; i < part.size(); ++i)
+        seconds.push_back(static_cast<double>(nanoseconds[2 * i + 1] - nanoseconds[2 * i]) * 1e-9);
+    }
+    return seconds;
   }
 
   [[nodiscard]] std::uint32_t chained_runs() const override { return chained_; }
@@ -226,6 +254,7 @@ class WebGpuBackend final : public Backend {
     const std::uint64_t batch = block_->bytes() * kMostChained;
     wanted.binding_bytes = std::max(wanted.binding_bytes, block_->bytes());
     wanted.buffer_bytes = std::max(wanted.buffer_bytes, batch);
+    if (adapter_.features().contains(kTimestamps)) wanted.features.insert(kTimestamps);
     if (device_ && device_->requirements().cover(wanted)) return;
     check_adapter(program_, adapter_);
     release();
