@@ -1,5 +1,5 @@
-// A model bound to a backend with its weights in memory, ready to run. Made once; one session (session.h) at a time runs
-// on it, because the KV cache is the backend's.
+// A model bound to a backend with its weights in memory, ready to run. Made once; one session (session.h) at a time
+// runs on it, because the KV cache is the backend's.
 #pragma once
 
 #include <cstdint>

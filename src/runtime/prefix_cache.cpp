@@ -1,8 +1,5 @@
 #include "runtime/prefix_cache.h"
 
-#include <algorithm>
-#include <ranges>
-
 #include "base/sha256.h"
 
 namespace candor::runtime {
@@ -27,8 +24,8 @@ std::vector<std::string> PrefixCache::keys(std::span<const std::uint32_t> tokens
 }
 
 void PrefixCache::use(std::span<const std::string> chain) {
-  for (const std::string& key : std::ranges::reverse_view(chain))
-    entries_.splice(entries_.begin(), entries_, by_key_.find(key)->second);
+  for (auto key = chain.rbegin(); key != chain.rend(); ++key)
+    entries_.splice(entries_.begin(), entries_, by_key_.find(*key)->second);
 }
 
 std::vector<std::uint32_t> PrefixCache::find(std::span<const std::uint32_t> tokens,
