@@ -133,7 +133,7 @@ void check_output_files(const std::vector<OutputFile>& files, const std::string&
     if (files[i].path.empty()) continue;
     check_output_file(files[i], model);
     for (std::size_t j = 0; j < i; ++j)
-      if (canonical(files[j].path) == canonical(files[i].path))
+      if (!files[j].path.empty() && canonical(files[j].path) == canonical(files[i].path))
         fail(ErrorCode::usage, "{} and {} both name {}; give two names", files[j].option, files[i].option,
              files[i].path);
   }
