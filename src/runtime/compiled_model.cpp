@@ -35,13 +35,16 @@ KernelPath parse_kernel_path(Json path) {
   return {std::nullopt, std::move(path)};
 }
 
-std::string path_backend(const PlanOptions& options) {
-  return options.backend.empty() ? "cpu" : options.backend;
+/// The path of a manifest made here where none is named. Dispatches cost a GPU more than steps cost a processor, so only
+/// there are steps fused without being asked.
+std::string default_kernel_path(const PlanOptions& options) {
+  if (options.backend.empty()) return "cpu";
+  return options.backend == "webgpu" ? "webgpu-fused" : options.backend;
 }
 
 KernelPath find_kernel_path(const PlanOptions& options) {
   const std::string& name = options.kernel_path;
-  if (name.empty()) return {kernels::builtin_kernel_rules(path_backend(options)), {}};
+  if (name.empty()) return {kernels::builtin_kernel_rules(default_kernel_path(options)), {}};
   if (name.ends_with(".json")) return parse_kernel_path(parse_json(read_file(name, limits::json_bytes), name));
   const std::filesystem::path folder = std::filesystem::path(options.registry) / "kernel-paths";
   if (options.registry.empty() || !std::filesystem::exists(folder)) return {kernels::builtin_kernel_rules(name), {}};
@@ -183,7 +186,7 @@ Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
     return models::make_manifest({name, source.tensors(), description, *path.rules, *registry, source.path().string()});
   // The facts of the model are the family's; the execution is what the path lists.
   Json manifest =
-      models::make_manifest({name, source.tensors(), description, kernels::builtin_kernel_rules(path_backend(options)),
+      models::make_manifest({name, source.tensors(), description, kernels::builtin_kernel_rules(default_kernel_path(options)),
                              kernels::builtin_registry()});
   auto execution = plan::build_execution_from_kernel_path(&path.steps, {}, *registry);
   if (!execution) fail(ErrorCode::plan, "kernel path {}: it lists no steps", options.kernel_path);

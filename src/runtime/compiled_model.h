@@ -30,8 +30,8 @@ struct PlanOptions {
   /// is given of one in its kernel-paths. Empty: the backend's default.
   std::string kernel_path;
   std::string registry;  ///< folder with registry.json, kernel-ref-digests.json, kernel-paths/; empty: the built-in one
-  /// Whose kernel path a manifest is generated with, where `kernel_path` names none; empty: cpu. The plan's kernels
-  /// must be of this backend, if one is given.
+  /// Whose kernel path a manifest is generated with, where `kernel_path` names none: cpu or webgpu-fused; empty: cpu.
+  /// The plan's kernels must be of this backend, if one is given.
   std::string backend;
   Json session;          ///< overlay `session`: an object, or null
   Json execution_patch;  ///< overlay `executionPatch`: an object, or null
