@@ -165,7 +165,8 @@ class PhasePass {
     resolve_operands(step, operation, name, instance, query);
     resolve_weights(step, operation, name, instance, query);
     const kernels::SlotShape shape = kernels::infer_shape(operation, query);
-    if (operation.name == "attention" || operation.name == "rope_attention") resolve_kv(step, operation, name, instance);
+    if (operation.name == "attention" || operation.name == "rope_attention")
+      resolve_kv(step, operation, name, instance);
     if (operation.name == "short_conv") resolve_convolution(operation, name, instance);
     instance.in_place_operand = in_place_operand(operation, instance);
     write(step, name, shape, std::move(instance));

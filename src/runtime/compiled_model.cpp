@@ -35,8 +35,8 @@ KernelPath parse_kernel_path(Json path) {
   return {std::nullopt, std::move(path)};
 }
 
-/// The path of a manifest made here where none is named. Dispatches cost a GPU more than steps cost a processor, so only
-/// there are steps fused without being asked.
+/// The path of a manifest made here where none is named. Dispatches cost a GPU more than steps cost a processor, so
+/// only there are steps fused without being asked.
 std::string default_kernel_path(const PlanOptions& options) {
   if (options.backend.empty()) return "cpu";
   return options.backend == "webgpu" ? "webgpu-fused" : options.backend;
@@ -186,8 +186,8 @@ Json generate_manifest(const ModelSource& source, const PlanOptions& options) {
     return models::make_manifest({name, source.tensors(), description, *path.rules, *registry, source.path().string()});
   // The facts of the model are the family's; the execution is what the path lists.
   Json manifest =
-      models::make_manifest({name, source.tensors(), description, kernels::builtin_kernel_rules(default_kernel_path(options)),
-                             kernels::builtin_registry()});
+      models::make_manifest({name, source.tensors(), description,
+                             kernels::builtin_kernel_rules(default_kernel_path(options)), kernels::builtin_registry()});
   auto execution = plan::build_execution_from_kernel_path(&path.steps, {}, *registry);
   if (!execution) fail(ErrorCode::plan, "kernel path {}: it lists no steps", options.kernel_path);
   for (const auto& [key, value] : execution->items()) manifest["inference"][key] = value;

@@ -7,7 +7,8 @@
 //
 // Every kernel source is compiled once for each instruction set, with CANDOR_ISA naming it, into a namespace of that
 // name. What such a source defines stays in the namespace and is inline only if always_inline: a shared inline function
-// compiled with one set's flags could replace the portable copy when the program is linked (tests/kernels/cpu/symbols.sh checks).
+// compiled with one set's flags could replace the portable copy when the program is linked
+// (tests/kernels/cpu/symbols.sh checks).
 #pragma once
 
 #include <cstdint>
