@@ -124,10 +124,15 @@ SlotShape vector_weights(const Operation&, const ShapeQuery& query) {
   return query.operands[0];
 }
 
+void require_input_cols(const ShapeQuery& query) {
+  for (const WeightShape& weight : query.weights)
+    if (weight.cols != query.operands[0].cols)
+      fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, weight.name, weight.rows,
+           weight.cols, query.operands[0].cols);
+}
+
 SlotShape matmul(const Operation&, const ShapeQuery& query) {
-  if (query.weights[0].cols != query.operands[0].cols)
-    fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, query.weights[0].name,
-         query.weights[0].rows, query.weights[0].cols, query.operands[0].cols);
+  require_input_cols(query);
   return {query.operands[0].rows, query.weights[0].rows};
 }
 
@@ -150,14 +155,18 @@ SlotShape rope(const Operation& operation, const ShapeQuery& query) {
   return query.operands[0];
 }
 
+void require_heads(const ShapeQuery& query, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t head_dim) {
+  if (heads == 0 || kv_heads == 0 || head_dim == 0 || heads % kv_heads != 0)
+    fail(ErrorCode::plan, "{}: {} heads, {} kvHeads and headDim {} do not fit together", query.label, heads, kv_heads,
+         head_dim);
+}
+
 SlotShape attention(const Operation& operation, const ShapeQuery& query) {
   const ConstantBlock& constants = *query.constants;
   const std::uint64_t heads = constants.integer(operation.constant("heads"));
   const std::uint64_t kv_heads = constants.integer(operation.constant("kvHeads"));
   const std::uint64_t head_dim = constants.integer(operation.constant("headDim"));
-  if (heads == 0 || kv_heads == 0 || head_dim == 0 || heads % kv_heads != 0)
-    fail(ErrorCode::plan, "{}: {} heads, {} kvHeads and headDim {} do not fit together", query.label, heads, kv_heads,
-         head_dim);
+  require_heads(query, heads, kv_heads, head_dim);
   require_cols(query, "src", query.operands[0].cols, heads * head_dim);
   require_cols(query, "k", query.operands[1].cols, kv_heads * head_dim);
   require_cols(query, "v", query.operands[2].cols, kv_heads * head_dim);
@@ -174,13 +183,6 @@ SlotShape matmul_residual(const Operation& operation, const ShapeQuery& query) {
   require_cols(query, "residual", query.operands[1].cols, product.cols);
   require_same_rows(query, "residual", query.operands[1]);
   return product;
-}
-
-void require_input_cols(const ShapeQuery& query) {
-  for (const WeightShape& weight : query.weights)
-    if (weight.cols != query.operands[0].cols)
-      fail(ErrorCode::plan, "{}: weight {} is [{}, {}] but src has {} columns", query.label, weight.name, weight.rows,
-           weight.cols, query.operands[0].cols);
 }
 
 SlotShape qkv_matmul(const Operation&, const ShapeQuery& query) {
@@ -203,9 +205,7 @@ SlotShape rope_attention(const Operation& operation, const ShapeQuery& query) {
   const std::uint64_t head_dim = constants.integer(operation.constant("headDim"));
   const std::uint64_t heads = constants.integer(operation.constant("heads"));
   const std::uint64_t kv_heads = constants.integer(operation.constant("kvHeads"));
-  if (heads == 0 || kv_heads == 0 || head_dim == 0 || heads % kv_heads != 0)
-    fail(ErrorCode::plan, "{}: {} heads, {} kvHeads and headDim {} do not fit together", query.label, heads, kv_heads,
-         head_dim);
+  require_heads(query, heads, kv_heads, head_dim);
   require_cols(query, "src", query.operands[0].cols, (heads + 2 * kv_heads) * head_dim);
   (void)rope(operation, query);
   if (query.operands[0].rows != RowKind::tokens)
